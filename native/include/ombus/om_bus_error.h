@@ -1,0 +1,76 @@
+#ifndef OM_BUS_ERROR_H
+#define OM_BUS_ERROR_H
+
+/**
+ * @file om_bus_error.h
+ * @brief Every error code of libombus with its text: the only place where one is defined.
+ *
+ * Functions return 0 or a count on success and one of these on failure. The text says what happened and
+ * what to do; om_bus_last_error() adds the file, offset or sequence concerned.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* clang-format off */
+#define OM_BUS_ERRORS(X) \
+    /* shared-memory ring */ \
+    X(OM_ERR_BUS_INIT,             -800, "invalid argument, or a closed or NULL handle: check the call's arguments") \
+    X(OM_ERR_BUS_SHM_CREATE,       -801, "cannot create the shared-memory object: check the name, the rights and the free space of /dev/shm") \
+    X(OM_ERR_BUS_SHM_MAP,          -802, "cannot map the shared-memory object: check its size and the memory limits") \
+    X(OM_ERR_BUS_SHM_OPEN,         -803, "cannot open the object or file: check that its owner has created it, its name and your rights") \
+    X(OM_ERR_BUS_NOT_POW2,         -804, "capacity is not a power of two: use 1024, 4096, 65536, ...") \
+    X(OM_ERR_BUS_CONSUMER_ID,      -805, "no such consumer slot: use an index below max_consumers, or create the ring with more") \
+    X(OM_ERR_BUS_RECORD_TOO_LARGE, -806, "payload does not fit: create the ring with slot_size of at least the payload plus 24 bytes") \
+    X(OM_ERR_BUS_MAGIC_MISMATCH,   -807, "wrong magic: this object is not an ombus ring, or it is still being created") \
+    X(OM_ERR_BUS_VERSION_MISMATCH, -808, "unsupported format version: use the same ombus release on both sides") \
+    X(OM_ERR_BUS_CRC_MISMATCH,     -809, "checksum mismatch: the data was damaged; it was skipped, replay it from the log") \
+    X(OM_ERR_BUS_GAP_DETECTED,     -810, "gap in wal_seq: the record is delivered; replay the missing range from the log") \
+    X(OM_ERR_BUS_EMPTY,            -811, "no record available: poll again or wait") \
+    /* TCP */ \
+    X(OM_ERR_BUS_TCP_BIND,         -812, "cannot bind or listen: check that the address is local and the port free") \
+    X(OM_ERR_BUS_TCP_CONNECT,      -813, "cannot connect: check host, port and that the server runs") \
+    X(OM_ERR_BUS_TCP_SEND,         -814, "send failed: the connection is lost, reconnect") \
+    X(OM_ERR_BUS_TCP_RECV,         -815, "receive failed: the connection is lost, reconnect") \
+    X(OM_ERR_BUS_TCP_DISCONNECTED, -816, "the peer closed the connection: reconnect and resume after the last wal_seq") \
+    X(OM_ERR_BUS_TCP_PROTOCOL,     -817, "malformed frame: the peer does not speak the ombus protocol") \
+    X(OM_ERR_BUS_TCP_IO,           -818, "poll() failed on the sockets") \
+    X(OM_ERR_BUS_TCP_MAX_CLIENTS,  -819, "too many clients: raise max_clients or close some") \
+    /* resilience */ \
+    X(OM_ERR_BUS_EPOCH_CHANGED,    -820, "the producer restarted: records after this come from the new producer; check your position against the log") \
+    X(OM_ERR_BUS_CONSUMER_STALE,   -821, "this consumer fell behind and lost its place: it now stands at the newest record; replay what it missed from the log") \
+    X(OM_ERR_BUS_TCP_SLOW_WARNING, -822, "the server is about to drop this slow client: read faster, then reconnect and resume") \
+    X(OM_ERR_BUS_REORDER_DETECTED, -823, "wal_seq went backward: the record is delivered for inspection; the producer repeats or restarts its sequence") \
+    /* beyond the seed */ \
+    X(OM_ERR_BUS_TIMEOUT,          -824, "timed out: the ring stayed full; a consumer is slower than the producer") \
+    X(OM_ERR_BUS_FORKED,           -825, "this handle was opened before fork(): open it again in the child process") \
+    X(OM_ERR_BUS_IN_USE,           -826, "held by another live process: choose another consumer index, or stop the holder first") \
+    X(OM_ERR_BUS_CORRUPT,          -827, "fields in shared memory contradict each other: remove the ring and let the producer create it again") \
+    X(OM_ERR_BUS_NO_MEMORY,        -828, "out of memory")
+/* clang-format on */
+
+#define OM_BUS_ERROR_ENUM_(name, code, text) name = (code),
+typedef enum OmBusError { OM_BUS_ERRORS(OM_BUS_ERROR_ENUM_) OM_BUS_OK = 0 } OmBusError;
+#undef OM_BUS_ERROR_ENUM_
+
+/** Text for a result code: what happened and what to do. Never NULL; unknown codes give "unknown error". */
+const char *om_bus_error_string(int rc);
+
+/** The code's name, such as "OM_ERR_BUS_GAP_DETECTED"; NULL for an unknown code. */
+const char *om_bus_error_name(int rc);
+
+/**
+ * Detail of the last failure in this thread: object, field, offset or sequence, and the system's own reason.
+ * Empty when none. Valid until the next failing call of this thread.
+ */
+const char *om_bus_last_error(void);
+
+/** Version of the library, as in the VERSION file, such as "0.1.0". */
+const char *om_bus_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
