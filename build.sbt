@@ -20,8 +20,8 @@ lazy val connector = project
     ),
     nativeLibrary := (ThisBuild / baseDirectory).value / "native" / "build" / "libombus.so",
     Compile / resourceGenerators += Def.task {
-      NativeResources
-        .generate(nativeLibrary.value, version.value, (Compile / resourceManaged).value)
+      val license = (ThisBuild / baseDirectory).value / "LICENSE"
+      JarResources.generate(nativeLibrary.value, version.value, license, (Compile / resourceManaged).value)
     },
 
     // One jar with jnr-ffi inside and Spark and Scala outside.

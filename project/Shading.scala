@@ -9,16 +9,18 @@ object Shading {
     */
   val rules = Seq(
     ShadeRule.rename("jnr.**" -> "io.ombus.shaded.jnr.@1").inAll,
+    ShadeRule.rename("com.kenai.jnr.**" -> "io.ombus.shaded.kenai.jnr.@1").inAll,
     ShadeRule.rename("org.objectweb.asm.**" -> "io.ombus.shaded.asm.@1").inAll
   )
 
   val mergeStrategy: String => sbtassembly.MergeStrategy = {
-    case PathList("module-info.class")                                                         => MergeStrategy.discard
-    case PathList("META-INF", "versions", _, "module-info.class")                              => MergeStrategy.discard
-    case PathList("META-INF", "maven", _*)                                                     => MergeStrategy.discard
-    case PathList("META-INF", name) if name.startsWith("LICENSE") || name.startsWith("NOTICE") =>
-      MergeStrategy.rename
-    case PathList("META-INF", "MANIFEST.MF") => MergeStrategy.discard
-    case _                                   => MergeStrategy.deduplicate
+    // libombus runs on Linux only, so jffi's stub libraries for other systems are of no use.
+    case PathList("jni", platform, _*) if !platform.endsWith("-Linux") => MergeStrategy.discard
+    case path if path.endsWith("module-info.class")                    => MergeStrategy.discard
+    case PathList("META-INF", "maven", _*)                             => MergeStrategy.discard
+    case PathList("META-INF", "MANIFEST.MF")                           => MergeStrategy.discard
+    // The licences of what is shaded are told in our own NOTICE.
+    case PathList("META-INF", "LICENSE" | "NOTICE") => MergeStrategy.first
+    case _                                          => MergeStrategy.deduplicate
   }
 }

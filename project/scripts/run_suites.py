@@ -58,8 +58,7 @@ def run_suite(name: str) -> Count:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     print(f"==== {name}", flush=True)
-    command = ["make", "--no-print-directory", name]
-    exit_code = subprocess.run(command, stdin=subprocess.DEVNULL).returncode
+    exit_code = subprocess.run(["make", name], stdin=subprocess.DEVNULL).returncode
     count = count_reports(folder)
     ran_no_test = name.startswith("test") and count == Count()
     if (exit_code != 0 or ran_no_test) and count.failed == 0:
