@@ -92,12 +92,12 @@ test-python: $(PACKAGE) $(JAR)  ## the Python tests, and those that cross two pa
 
 .PHONY: lint format
 lint: $(VENV) build/.scalafmt-checked  ## check formatting, style and types
-	$(if $(C_FILES),.venv/bin/clang-format --dry-run -Werror $(C_FILES))
+	@echo "clang-format: $(words $(C_FILES)) C files"; .venv/bin/clang-format --dry-run -Werror $(C_FILES)
 	.venv/bin/ruff check --quiet
 	.venv/bin/ruff format --quiet --check
 	.venv/bin/mypy $(TYPED_PYTHON)
 format: $(VENV) | $(SBT_LAUNCHER)  ## format all sources in place
-	$(if $(C_FILES),.venv/bin/clang-format -i $(C_FILES))
+	@echo "clang-format: $(words $(C_FILES)) C files"; .venv/bin/clang-format -i $(C_FILES)
 	.venv/bin/ruff check --quiet --fix-only
 	.venv/bin/ruff format --quiet
 	$(SBT) scalafmtAll scalafmtSbt
