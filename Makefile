@@ -22,7 +22,7 @@ REPORTS      := build/test-reports
 # Tracked files and new ones alike, less those deleted and not yet staged.
 sources         = $(wildcard $(shell git ls-files --cached --others --exclude-standard -- $(1)))
 NATIVE_SOURCES := $(call sources,native) VERSION
-PYTHON_SOURCES := $(call sources,python) VERSION
+PYTHON_SOURCES := $(call sources,python ':!python/tests') VERSION
 SBT_SOURCES    := $(call sources,connector build.sbt project/*.scala project/*.sbt project/build.properties) VERSION
 C_FILES        := $(call sources,'*.c' '*.h')
 TYPED_PYTHON   := $(wildcard python/src examples project/scripts)
@@ -38,9 +38,7 @@ help:  ## list the targets
 native: $(LIBRARY)  ## build libombus (native/build/libombus.so), its tests and benchmarks
 jar: $(JAR)  ## build the Spark connector (connector/target/ombus-spark_2.13-VERSION.jar)
 venv: $(PACKAGE)  ## set up .venv with pyspark, the tools and the ombus package
-wheel: $(VENV)  ## build the Python package into dist/
-	rm -f dist/ombus-*.whl
-	$(PYTHON) -m pip wheel --quiet --no-build-isolation --no-deps -Cbuild-dir="$(CURDIR)/build/wheel" -w dist ./python
+wheel: dist/.wheel  ## build the Python package (dist/*.whl)
 
 # One native build plain and one per sanitizer, each in a folder of its own.
 native/build-asan/.built: private CMAKE_OPTIONS := -DOMBUS_SANITIZE=address,undefined
@@ -59,8 +57,14 @@ $(VENV): project/requirements.txt
 	$(PYTHON) -m pip install --quiet -r project/requirements.txt
 	touch $@
 
+# No isolated environment, but one that lasts: only what has changed is compiled again.
+PIP_BUILD := --quiet --no-build-isolation --no-deps -Cbuild-dir="$(CURDIR)/build/python" ./python
 $(PACKAGE): $(PYTHON_SOURCES) $(LIBRARY) $(VENV)
-	$(PYTHON) -m pip install --quiet --no-build-isolation --no-deps --force-reinstall -Cbuild-dir="$(CURDIR)/build/python" ./python
+	$(PYTHON) -m pip install --force-reinstall $(PIP_BUILD)
+	touch $@
+dist/.wheel: $(PYTHON_SOURCES) $(LIBRARY) $(VENV)
+	rm -f dist/*.whl
+	$(PYTHON) -m pip wheel --wheel-dir dist $(PIP_BUILD)
 	touch $@
 
 $(SBT_LAUNCHER): | $(VENV)
@@ -119,4 +123,4 @@ fuzz: native/build-asan/.built  ## run each fuzz driver for FUZZ_SECONDS (20)
 	for driver in $$(find native/build-asan -name 'fuzz_*' -type f -executable); do "$$driver" --seconds $(FUZZ_SECONDS); done
 clean:  ## remove what was built (not .venv and the sbt launcher)
 	rm -rf native/build* dist bench-results target project/target project/project connector/target
-	rm -rf build/python build/wheel $(REPORTS) build/.scalafmt-checked $(PACKAGE)
+	rm -rf build/python $(REPORTS) build/.scalafmt-checked $(PACKAGE)

@@ -5,6 +5,11 @@ ThisBuild / licenses := Seq(License.Apache2)
 
 val nativeLibrary = settingKey[File]("libombus as `make native` builds it; goes into the jar")
 
+lazy val root = project
+  .in(file("."))
+  .aggregate(connector)
+  .settings(name := "ombus", publish / skip := true)
+
 lazy val connector = project
   .in(file("connector"))
   .settings(
@@ -34,5 +39,6 @@ lazy val connector = project
     // Tests run in a JVM of their own, which also gets the assembled jar to start further ones with it.
     Test / fork := true,
     Test / javaOptions += s"-Dombus.test.jar=${assembly.value}",
+    // munit's lines go through sbt's log, which colours nothing in a file.
     Test / testOptions += Tests.Argument("+l")
   )
