@@ -41,7 +41,8 @@ static OmBusStream *make(int i, uint32_t capacity, uint32_t flags) {
 
 static OmBusEndpoint *join(int i, bool zero_copy) {
     OmBusEndpoint *ep;
-    OmBusEndpointConfig config = {.stream_name = ring_name[i], .consumer_index = OM_BUS_CONSUMER_ANY, .zero_copy = zero_copy};
+    OmBusEndpointConfig config = {
+        .stream_name = ring_name[i], .consumer_index = OM_BUS_CONSUMER_ANY, .zero_copy = zero_copy};
     int rc = om_bus_endpoint_open(&ep, &config);
     if (rc)
         die("open", rc);

@@ -54,7 +54,8 @@ static OMI_COLD int wait_for_room(OmBusStream *s, uint64_t head, uint64_t deadli
             uint64_t left_ns = deadline_ns - now_ns;
             uint32_t rings = omi_doorbell_arm(&s->ring.extension->room);
             if (!has_room(s, head, 1))
-                omi_doorbell_sleep(&s->ring.extension->room, rings, left_ns < SLEEP_SLICE_NS ? (int64_t)left_ns : SLEEP_SLICE_NS);
+                omi_doorbell_sleep(&s->ring.extension->room, rings,
+                                   left_ns < SLEEP_SLICE_NS ? (int64_t)left_ns : SLEEP_SLICE_NS);
         }
     }
     return 0;
