@@ -1,7 +1,8 @@
 """Runs every benchmark and writes bench-results/NAME.json: `make bench`, or `python tests/bench/run.py [NAME...]`.
 
-A benchmark is a program `native/build/bench_NAME` or a script `tests/bench/bench_NAME.py`; each prints a table of figures
-beside what the machine can do at best, measured in the same run, and writes the same as JSON to the path it is given.
+A benchmark is a program `native/build/bench_NAME` or a script `tests/bench/bench_NAME.py`; each prints a table of
+figures beside what the machine can do at best, measured in the same run, and writes the same as JSON to the path it is
+given.
 """
 
 from __future__ import annotations
