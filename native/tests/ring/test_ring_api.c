@@ -6,6 +6,22 @@
 #include "ring/layout.h"
 #include "ring_fixture.h"
 
+/* The example of docs/ring-format.md, byte for byte. */
+TEST(a_slot_has_the_bytes_that_the_format_says) {
+    static const uint8_t expected[] = {1, 0, 0, 0, 0, 0,    0,    0,    7,    0,   0,   0,   0,   0,  0,
+                                       0, 3, 0, 5, 0, 0x4C, 0xBB, 0x71, 0x9A, 'h', 'e', 'l', 'l', 'o'};
+    const char *name = test_unique("bytes");
+    OmBusStream *stream = make_stream(name, 8, 64, 3, OM_BUS_FLAG_CRC);
+    CHECK_EQ(om_bus_stream_publish(stream, 7, 3, "hello", 5), 0);
+    RawRing raw = map_raw(name);
+    static const uint8_t header[] = {0x53, 0x42, 0x4D, 0x4F, 1, 0, 0, 0, 64, 0, 0, 0, 8, 0, 0, 0,
+                                     3,    0,    0,    0,    1, 0, 0, 0, 1,  0, 0, 0, 0, 0, 0, 0};
+    CHECK(memcmp(raw.bytes, header, sizeof header) == 0);
+    CHECK(memcmp(raw.bytes + 4096 + 3 * 64, expected, sizeof expected) == 0);
+    unmap_raw(raw);
+    om_bus_stream_destroy(stream);
+}
+
 TEST(peeked_records_stay_until_released) {
     const char *name = test_unique("peek");
     OmBusStream *stream = make_stream(name, 8, 64, 1, 0);
