@@ -11,6 +11,7 @@ import sys
 import time
 
 import numpy as np
+import numpy.typing as npt
 import ombus
 
 MATCH = np.dtype(  # an OpenMatch MATCH record, wal_type 3
@@ -51,7 +52,9 @@ def engine(uri: str, seconds: float, rate: int) -> None:
         print(producer.last_seq, flush=True)
 
 
-def show(volume: np.ndarray, notional: np.ndarray, seen: int, rate: float, lag_us: float) -> None:
+def show(
+    volume: npt.NDArray[np.float64], notional: npt.NDArray[np.float64], seen: int, rate: float, lag_us: float
+) -> None:
     if sys.stdout.isatty():
         print("\x1b[H\x1b[J", end="")
     print(f"{'product':10} {'volume':>12} {'VWAP':>10}")
