@@ -12,6 +12,13 @@
 
 enum { HEARTBEAT_POLLS = 256, SLEEP_SLICE_NS = 100 * OMI_NS_PER_MS };
 
+/** Take over the ring's flags: each producer sets its own. */
+static void read_flags(OmBusEndpoint *ep) {
+    ep->ring.flags = ep->ring.header->flags;
+    ep->plain = ep->copy && ep->ring.extension && !(ep->ring.flags & OM_BUS_FLAG_CRC);
+    ep->plain_max = ep->ring.max_payload < OMI_COPY_SMALL_MAX ? ep->ring.max_payload : OMI_COPY_SMALL_MAX;
+}
+
 int om_bus_endpoint_open(OmBusEndpoint **out, const OmBusEndpointConfig *config) {
     if (!out || !config)
         return omi_fail(OM_ERR_BUS_INIT, "om_bus_endpoint_open: NULL argument");
@@ -44,8 +51,7 @@ int om_bus_endpoint_open(OmBusEndpoint **out, const OmBusEndpointConfig *config)
         return rc;
     }
     ep->slot = &ep->ring.tails[ep->index];
-    ep->plain = ep->copy && ep->ring.extension && !(ep->ring.flags & OM_BUS_FLAG_CRC);
-    ep->plain_max = ep->ring.max_payload < OMI_COPY_SMALL_MAX ? ep->ring.max_payload : OMI_COPY_SMALL_MAX;
+    read_flags(ep);
     omi_doorbell_register_notifier(); /* we wake a producer that waits for room */
     omi_process_watch_forks();
     ep->fork_count = omi_fork_count;
@@ -110,6 +116,7 @@ static int enter_epoch(OmBusEndpoint *ep) {
                         ep->ring.name);
     ep->epoch = atomic_load_explicit(ep->epoch_word, memory_order_acquire);
     ep->fresh = true;
+    read_flags(ep);
     if (!ep->ring.extension) { /* a version-1 producer starts over at position 0 */
         ep->position = atomic_load(&ep->ring.header->head);
         atomic_store(&ep->slot->tail, ep->position);

@@ -70,14 +70,16 @@ static int create_fresh(OmiRing *ring, const Shape *shape) {
 static int lock_producer(const OmiRing *ring) {
     if (flock(ring->shm.fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
-    /* The kernel drops the lock with its holder, so it lives. Our own process may take over from itself: its
-     * former handle is fenced off by the epoch. */
-    const OmBusShmHeader *h = ring->shm.base;
-    const OmiRingExtension *x = (const OmiRingExtension *)((const uint8_t *)h + OMI_RING_EXTENSION_OFFSET);
-    uint32_t pid = x->producer_pid;
-    if (pid == (uint32_t)getpid())
+    /* The kernel drops the lock with its holder, so that one lives; unless it is a forked child that inherited the
+     * lock from a producer which is gone. Our own process may take over from itself: its former handle is fenced off
+     * by the epoch. */
+    OmiRing bound = *ring;
+    omi_ring_bind(&bound);
+    OmiProcess producer = omi_ring_producer(&bound);
+    if (producer.pid == (uint32_t)getpid() || omi_process_liveness(producer) == OMI_DEAD)
         return 0;
-    return omi_fail(OM_ERR_BUS_IN_USE, "ring '%s' is being published to by pid %u: stop it first", ring->name, pid);
+    return omi_fail(OM_ERR_BUS_IN_USE, "ring '%s' is being published to by pid %u: stop it first", ring->name,
+                    producer.pid);
 }
 
 /** Where the former producer stopped. It may have been killed between publishing a slot and moving `head`. */

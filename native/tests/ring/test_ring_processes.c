@@ -244,6 +244,23 @@ TEST(a_second_producer_process_is_refused_while_the_first_lives) {
     om_bus_stream_destroy(stream);
 }
 
+static int leave_a_child_behind(void *ctx) {
+    make_stream(ctx, 16, 64, 1, 0);
+    pid_t child = fork();
+    if (child == 0) {
+        sleep(30); /* holds the inherited descriptor, and with it the producer's lock */
+        _exit(0);
+    }
+    return child > 0 ? 0 : 1;
+}
+
+TEST(a_child_that_outlives_the_producer_does_not_keep_the_ring_locked) {
+    const char *name = test_unique("orphan");
+    CHECK_EQ(exit_status(spawn(leave_a_child_behind, (void *)name)), 0);
+    OmBusStream *stream = make_stream(name, 16, 64, 1, 0);
+    om_bus_stream_destroy(stream);
+}
+
 typedef struct Handles {
     OmBusStream *stream;
     OmBusEndpoint *ep;
