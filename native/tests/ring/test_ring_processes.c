@@ -245,19 +245,21 @@ TEST(a_second_producer_process_is_refused_while_the_first_lives) {
 }
 
 static int leave_a_child_behind(void *ctx) {
-    make_stream(ctx, 16, 64, 1, 0);
+    const Publishing *publishing = ctx;
+    make_stream(publishing->name, 16, 64, 1, 0);
     pid_t child = fork();
-    if (child == 0) {
-        sleep(30); /* holds the inherited descriptor, and with it the producer's lock */
-        _exit(0);
-    }
-    return child > 0 ? 0 : 1;
+    for (; child == 0;)
+        pause(); /* holds the inherited descriptor, and with it the producer's lock */
+    atomic_store(publishing->acknowledged, (uint64_t)child);
+    return 0;
 }
 
 TEST(a_child_that_outlives_the_producer_does_not_keep_the_ring_locked) {
     const char *name = test_unique("orphan");
-    CHECK_EQ(exit_status(spawn(leave_a_child_behind, (void *)name)), 0);
+    Publishing publishing = {.name = name, .acknowledged = shared_word()};
+    CHECK_EQ(exit_status(spawn(leave_a_child_behind, &publishing)), 0);
     OmBusStream *stream = make_stream(name, 16, 64, 1, 0);
+    CHECK_EQ(kill((pid_t)atomic_load(publishing.acknowledged), SIGKILL), 0); /* it was there all the time */
     om_bus_stream_destroy(stream);
 }
 
