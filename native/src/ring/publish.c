@@ -19,6 +19,8 @@ static OMI_COLD int refuse_handle(const OmBusStream *s) {
     if (s->fork_count != omi_fork_count)
         return omi_fail(OM_ERR_BUS_FORKED, "ring '%s' was created before fork(): the parent publishes to it",
                         s->ring.name);
+    if (atomic_load(&s->ring.extension->retired))
+        return omi_fail(OM_ERR_BUS_RING_GONE, "ring '%s' was removed: nobody can open it any more", s->ring.name);
     return omi_fail(OM_ERR_BUS_EPOCH_CHANGED, "ring '%s' was taken over by a newer producer (pid %u)", s->ring.name,
                     omi_ring_owner(&s->ring).pid);
 }

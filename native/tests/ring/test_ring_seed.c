@@ -341,6 +341,7 @@ TEST(test_bus_producer_restart_with_unlink) {
     CHECK_EQ(rec.wal_seq, 3);
     CHECK_EQ(om_bus_unlink(name), 0); /* from outside: the same */
     CHECK_EQ(om_bus_endpoint_poll(ep, &rec), OM_ERR_BUS_RING_GONE);
+    CHECK_EQ(om_bus_stream_publish(second, 4, 1, "x", 1), OM_ERR_BUS_RING_GONE);
     om_bus_endpoint_close(ep);
     om_bus_stream_destroy(second);
 }
