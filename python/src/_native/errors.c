@@ -1,0 +1,51 @@
+#include "common.h"
+
+#include <stdarg.h>
+
+/** Raise what ombus.errors.<function>(...) makes; that module knows the classes and the messages. */
+static PyObject *raise_made_by(const char *function, PyObject *key, PyObject *detail, const char *attribute,
+                               PyObject *value) {
+    PyObject *module = 0, *error = 0;
+    if (key && detail && (value || !attribute))
+        module = PyImport_ImportModule("ombus.errors");
+    if (module)
+        error = PyObject_CallMethod(module, function, "OO", key, detail);
+    if (error && (!attribute || PyObject_SetAttrString(error, attribute, value) == 0))
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_XDECREF(error);
+    Py_XDECREF(module);
+    Py_XDECREF(key);
+    Py_XDECREF(detail);
+    return 0;
+}
+
+static PyObject *last_error(void) {
+    const char *text = om_bus_last_error();
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
+}
+
+PyObject *ompy_raise(int64_t rc) {
+    return raise_made_by("from_code", PyLong_FromLongLong(rc), last_error(), 0, 0);
+}
+
+PyObject *ompy_raise_with(int64_t rc, const char *attribute, PyObject *value) {
+    raise_made_by("from_code", PyLong_FromLongLong(rc), last_error(), attribute, value);
+    Py_XDECREF(value);
+    return 0;
+}
+
+PyObject *ompy_raise_detail(int rc, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    PyObject *detail = PyUnicode_FromFormatV(format, args);
+    va_end(args);
+    return raise_made_by("from_code", PyLong_FromLong(rc), detail, 0, 0);
+}
+
+PyObject *ompy_raise_named(const char *name, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    PyObject *detail = PyUnicode_FromFormatV(format, args);
+    va_end(args);
+    return raise_made_by("from_name", PyUnicode_FromString(name), detail, 0, 0);
+}
