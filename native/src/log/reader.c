@@ -110,7 +110,7 @@ int64_t om_log_durable_seq(OmLogReader *r) {
     if (rc != 0)
         return rc;
     if (omi_reader_trusts_control(r))
-        return (int64_t)atomic_load_explicit(&r->control.map->durable_seq, memory_order_acquire);
+        return (int64_t)omi_reader_marked_seq(r);
     rc = omi_reader_settle(r); /* another boot: what is there came from the disk */
     return rc != 0 ? rc : (int64_t)r->end.last_seq;
 }
