@@ -39,7 +39,8 @@ int omi_catalog_update(OmLogReader *r) {
     if (omi_reader_trusts_control(r)) {
         uint64_t newest = atomic_load_explicit(&r->control.map->newest_segment, memory_order_acquire);
         size_t i = omi_catalog_find(r, newest);
-        if (newest != 0 && i < r->entries_count && r->entries[i].number == newest)
+        if (newest != 0 && i < r->entries_count && r->entries[i].number == newest &&
+            r->entries[0].number > omi_control_pruned(r->control.map))
             return 0;
     }
     return omi_catalog_refresh(r);

@@ -206,6 +206,28 @@ TEST(a_durable_end_that_became_zeros_is_not_taken_for_the_end) {
     CHECK_EQ(rc, OM_ERR_LOG_CORRUPT);
 }
 
+TEST(a_seek_into_a_segment_with_a_damaged_header_is_told) {
+    const char *dir = log_dir("seek-header");
+    make_log(dir, &SMALL, RECORDS, MAX);
+    for (int which = 1; which <= 3; which++) {
+        char name[32];
+        snprintf(name, sizeof name, "%010d.seg", which);
+        flip(file_of(dir, name), 70, 1); /* base_seq */
+        OmLogReader *r = open_reader(dir, 0);
+        OmLogRecord rec;
+        OK(om_log_seek(r, which == 1 ? 5 : which == 2 ? 45 : RECORDS));
+        int rc;
+        while ((rc = om_log_next(r, &rec)) == 1) {
+        }
+        CHECK_EQ(rc, OM_ERR_LOG_CORRUPT);
+        CHECK_CONTAINS(om_bus_last_error(), name[9] == '1'   ? "segment 0000000001"
+                                            : name[9] == '2' ? "segment 0000000002"
+                                                             : "segment 0000000003");
+        om_log_reader_close(r);
+        flip(file_of(dir, name), 70, 1);
+    }
+}
+
 TEST(a_resuming_writer_refuses_damage_in_the_last_segment) {
     const char *dir = log_dir("last");
     make_log(dir, &SMALL, 20, MAX);
