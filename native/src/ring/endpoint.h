@@ -12,7 +12,7 @@ struct OmBusEndpoint {
     const _Atomic uint64_t *epoch_word;
     uint64_t epoch;
     uint64_t last_seq;
-    bool fresh; /* no record before this one to compare with: whatever comes is right */
+    bool fresh;         /* no record before this one to compare with: whatever comes is right */
     uint8_t *copy;      /* poll()'s private copy; NULL with zero_copy */
     bool plain;         /* copying, no CRC, our own ring format: poll()'s short path will do */
     uint32_t plain_max; /* largest payload for it */

@@ -2,18 +2,26 @@
 
 #include <stdarg.h>
 
-/** Raise what ombus.errors.<function>(...) makes; that module knows the classes and the messages. */
+/** Raise what ombus.errors.<function>(key, detail) makes; that module knows the classes and the messages. */
 static PyObject *raise_made_by(const char *function, PyObject *key, PyObject *detail, const char *attribute,
                                PyObject *value) {
-    PyObject *module = 0, *error = 0;
-    if (key && detail && (value || !attribute))
+    /* Interned: Python's attribute cache would otherwise collect a copy of the name for every error. */
+    PyObject *name = PyUnicode_InternFromString(function), *module = 0, *error = 0;
+    if (name && key && detail && (value || !attribute))
         module = PyImport_ImportModule("ombus.errors");
     if (module)
-        error = PyObject_CallMethod(module, function, "OO", key, detail);
-    if (error && (!attribute || PyObject_SetAttrString(error, attribute, value) == 0))
+        error = PyObject_CallMethodObjArgs(module, name, key, detail, NULL);
+    if (error && attribute) {
+        PyObject *attribute_name = PyUnicode_InternFromString(attribute);
+        if (!attribute_name || PyObject_SetAttr(error, attribute_name, value) != 0)
+            Py_CLEAR(error);
+        Py_XDECREF(attribute_name);
+    }
+    if (error)
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error);
     Py_XDECREF(module);
+    Py_XDECREF(name);
     Py_XDECREF(key);
     Py_XDECREF(detail);
     return 0;

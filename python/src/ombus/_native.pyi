@@ -1,9 +1,13 @@
 from collections.abc import Iterable, Iterator
 from os import PathLike
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, SupportsIndex, TypeAlias
 
-class _Buffer(Protocol):
-    """Anything with the buffer protocol; before Python 3.12 the type system cannot see it."""
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer
+
+# Before Python 3.12 the type system does not know that arrays are buffers.
+_Buffer: TypeAlias = Buffer | npt.NDArray[Any] | np.generic
 
 FLAG_CRC: int
 FLAG_REJECT_REORDER: int

@@ -27,7 +27,7 @@ class Error(Exception):
 
     #: The library's result code, such as -810.
     code: int = 0
-    #: What happened and what to do, where the library's own text for the code is too wide.
+    #: What happened and what to do, where the library's own text for the code does not say it.
     text: ClassVar[str | None] = None
 
     def __init_subclass__(cls, code: int | None = None, **kwargs: Any) -> None:
@@ -151,6 +151,8 @@ class ProtocolError(Error, code=-817):
 class SocketError(Error, OSError, code=-818):
     """Waiting on sockets failed."""
 
+    text = "poll() failed on the sockets: close the connection and open it again"
+
 
 class TooManyClients(Error, code=-819):
     """The server serves as many clients as it may."""
@@ -199,6 +201,8 @@ class Corrupt(Error, code=-827):
 
 class OutOfMemory(Error, MemoryError, code=-828):
     """There is not enough memory."""
+
+    text = "out of memory: free some, or use a smaller ring"
 
 
 def from_code(code: int, detail: str = "") -> Error:
