@@ -1,8 +1,8 @@
 #include "log/recovery.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -29,8 +29,8 @@ static bool may_repair(const Walk *walk) {
 }
 
 static void tell(Walk *walk, const OmLogDamage *damage, const char *what) {
-    static const char *const kinds[] = {"", "damaged frame", "damaged header", "missing segment", "foreign segment",
-                                        "torn tail", "wrong index"};
+    static const char *const kinds[] = {
+        "", "damaged frame", "damaged header", "missing segment", "foreign segment", "torn tail", "wrong index"};
     const OmiRecovery *recovery = walk->recovery;
     char text[400], lost[96] = "";
     OmLogReport *report = recovery->report;
@@ -64,8 +64,7 @@ static bool behind_mark(const Walk *walk, uint64_t segment, uint64_t offset) {
     const OmiRecovery *recovery = walk->recovery;
     if (!recovery->have_mark)
         return walk->used_end == 0 || segment >= walk->numbers[walk->used_end - 1];
-    return segment > recovery->mark.segment ||
-           (segment == recovery->mark.segment && offset >= recovery->mark.offset);
+    return segment > recovery->mark.segment || (segment == recovery->mark.segment && offset >= recovery->mark.offset);
 }
 
 static int progress(Walk *walk, uint64_t bytes) {

@@ -68,8 +68,8 @@ static int resume(OmLogWriter *w, bool salvage) {
     int rc = omi_recover(&recovery, &tail);
     if (rc != 0)
         return rc;
-    uint64_t unsynced = recovery.have_mark && recovery.mark.segment > tail.first_segment ? recovery.mark.segment
-                                                                                        : tail.first_segment;
+    uint64_t unsynced =
+        recovery.have_mark && recovery.mark.segment > tail.first_segment ? recovery.mark.segment : tail.first_segment;
     uint64_t durable = recovery.have_mark ? recovery.mark.seq : 0;
     if (w->sync != OM_LOG_SYNC_NONE) {
         rc = omi_repair_sync(&recovery, unsynced, &tail);
@@ -101,13 +101,12 @@ static int resume(OmLogWriter *w, bool salvage) {
     w->bytes_before -= tail.offset - OMI_SEGMENT_DATA;
     w->segment_start_offset = tail.offset;
     w->segment_start_appended = 0 - (uint64_t)tail.segment_records;
-    w->prefaulted = tail.offset;
+    segment->prefaulted = tail.offset;
     atomic_store(&w->offset, tail.offset);
     if (w->sync != OM_LOG_SYNC_NONE) {
         segment->synced = tail.offset;
         segment->dir_synced = true;
     }
-    w->want_prefault = true;
     return 0;
 }
 

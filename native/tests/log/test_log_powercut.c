@@ -143,9 +143,9 @@ static void put_after_cut(const char *dir, unsigned keep_new, bool tear) {
                 fresh = is && test_random() % 256 < keep_new;
             size_t end = at + SECTOR < size ? at + SECTOR : size;
             for (size_t k = at; k < end; k++)
-                bytes[k] = fresh && k < file->now_size         ? file->now[k]
+                bytes[k] = fresh && k < file->now_size             ? file->now[k]
                            : file->synced && k < file->synced_size ? file->synced[k]
-                                                               : 0;
+                                                                   : 0;
         }
         if (strcmp(file->name, "log.ctl") == 0) /* another boot: the id stands at 96 */
             memset(bytes + 96, 0x5A, 16);
@@ -232,8 +232,8 @@ TEST(durable_records_survive_10000_power_cuts_and_the_rest_is_a_clean_prefix) {
         promised += durable;
         appended += last;
     }
-    printf("        %d cuts; of %llu records %llu were durable\n", LIVES * CUTS_PER_LIFE,
-           (unsigned long long)appended, (unsigned long long)promised);
+    printf("        %d cuts; of %llu records %llu were durable\n", LIVES * CUTS_PER_LIFE, (unsigned long long)appended,
+           (unsigned long long)promised);
     forget_model();
 }
 
