@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "core/error.h"
 #include "core/process.h"
@@ -147,7 +146,7 @@ static void free_writer(OmLogWriter *w) {
     omi_segment_unref(w->current);
     omi_control_close(&w->control);
     if (w->lock_fd >= 0)
-        close(w->lock_fd);
+        omi_log_unlock(w->lock_fd);
     omi_dir_close(&w->dir);
     free(w);
 }
