@@ -47,7 +47,22 @@ extern "C" {
     X(OM_ERR_BUS_FORKED,           -825, "this handle was opened before fork(): open it again in the child process") \
     X(OM_ERR_BUS_IN_USE,           -826, "held by another live process: choose another consumer index, or stop the holder first") \
     X(OM_ERR_BUS_CORRUPT,          -827, "fields in shared memory contradict each other: remove the ring and let the producer create it again") \
-    X(OM_ERR_BUS_NO_MEMORY,        -828, "out of memory")
+    X(OM_ERR_BUS_NO_MEMORY,        -828, "out of memory") \
+    /* network: the control protocol of om_net.h; a server sends these codes in its ERROR frames */ \
+    X(OM_ERR_NET_TIMEOUT,          -860, "the server did not answer in time: check the network and the server's load, then try again") \
+    X(OM_ERR_NET_PROTOCOL,         -861, "malformed or unexpected control frame: use the same ombus release on both sides") \
+    X(OM_ERR_NET_VERSION,          -862, "unsupported version of the control protocol: update the older side") \
+    X(OM_ERR_NET_UNKNOWN_OP,       -863, "unknown control operation: update the server") \
+    X(OM_ERR_NET_NO_STREAM,        -864, "no such stream on this server: list its streams with STATUS") \
+    X(OM_ERR_NET_RANGE,            -865, "the range is not in the server's log: start at its first wal_seq, or accept the loss") \
+    X(OM_ERR_NET_AUTH_REQUIRED,    -866, "the server asks for a secret: give the client the server's secret") \
+    X(OM_ERR_NET_AUTH_FAILED,      -867, "the secrets differ: give both sides the same secret") \
+    X(OM_ERR_NET_LIMIT,            -868, "a limit of the server is reached: close connections, ask for less, or raise the limit") \
+    X(OM_ERR_NET_NO_HISTORY,       -869, "this stream has no log: subscribe to its live end, or serve it with a log") \
+    X(OM_ERR_NET_BUSY,             -870, "a transfer is under way on this connection: wait for its END or open another connection") \
+    X(OM_ERR_NET_SHUTDOWN,         -871, "the server is stopping: reconnect later and resume") \
+    X(OM_ERR_NET_SOURCE,           -872, "the server cannot read its source: see the server's log") \
+    X(OM_ERR_NET_IDENTITY,         -873, "the stream is not the one this client read before: check the server's log directory, then start anew")
 /* clang-format on */
 
 #define OM_BUS_ERROR_ENUM_(name, code, text) name = (code),
