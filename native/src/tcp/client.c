@@ -46,7 +46,7 @@ int om_bus_tcp_client_poll_batch(OmBusTcpClient *client, OmBusRecord *recs, size
 int om_bus_tcp_client_wait(OmBusTcpClient *client, int64_t timeout_ns) {
     if (!client)
         return omi_fail(OM_ERR_BUS_INIT, "om_bus_tcp_client_wait without a client");
-    OmiFrame frame;
+    OmiWireFrame frame;
     if (omi_recv_buffer_peek(&client->receiver.buffer, &frame) != 0)
         return 1;
     return omi_socket_wait(client->receiver.fd, false, timeout_ns);

@@ -2,11 +2,11 @@
 
 #include "core/error.h"
 #include "core/hint.h"
-#include "tcp/control.h"
+#include "tcp/message.h"
 #include "tcp/receiver.h"
 
 /* A broadcasting server sends plain frames; an extended one is accepted as long as its payload fits an OmBusRecord. */
-enum { FRAME_MAX = OMI_FRAME_PLAIN_MAX + OMI_FRAME_EXT_HEADER };
+enum { FRAME_MAX = OMI_WIRE_PLAIN_MAX + OMI_WIRE_EXT_HEADER };
 
 int omi_receiver_open(OmiReceiver *receiver, const OmBusTcpClientConfig *config) {
     *receiver = (OmiReceiver){.fd = -1};
@@ -29,7 +29,7 @@ void omi_receiver_close(OmiReceiver *receiver) {
 
 /** Next complete frame, receiving only when none is buffered: 1, 0 or an error. Buffered frames outlive the connection.
  */
-static int next_frame(OmiReceiver *receiver, OmiFrame *frame) {
+static int next_frame(OmiReceiver *receiver, OmiWireFrame *frame) {
     for (;;) {
         int rc = omi_recv_buffer_peek(&receiver->buffer, frame);
         if (OMI_LIKELY(rc != 0))
@@ -40,13 +40,13 @@ static int next_frame(OmiReceiver *receiver, OmiFrame *frame) {
     }
 }
 
-static OMI_COLD int special_frame(OmiReceiver *receiver, const OmiFrame *frame) {
+static OMI_COLD int special_frame(OmiReceiver *receiver, const OmiWireFrame *frame) {
     omi_recv_buffer_skip(&receiver->buffer, frame);
-    if (frame->wal_type == OMI_FRAME_TYPE_SLOW_WARNING)
+    if (frame->wal_type == OMI_WIRE_TYPE_SLOW_WARNING)
         return omi_fail(OM_ERR_BUS_TCP_SLOW_WARNING, "the last record before the server's warning has wal_seq %llu",
                         (unsigned long long)receiver->sequence.last);
-    if (frame->wal_type == OMI_FRAME_TYPE_CONTROL)
-        return omi_control_error_code(frame->payload, frame->payload_len);
+    if (frame->wal_type == OMI_WIRE_TYPE_CONTROL)
+        return omi_message_error_code(frame->payload, frame->payload_len);
     return 0; /* padding */
 }
 
@@ -54,7 +54,7 @@ static OMI_COLD int odd_record(int rc, const OmiSequence *sequence, uint64_t wal
     return omi_fail(rc, "wal_seq %llu after %llu", (unsigned long long)wal_seq, (unsigned long long)sequence->last);
 }
 
-static inline void fill_record(OmBusRecord *rec, const OmiFrame *frame) {
+static inline void fill_record(OmBusRecord *rec, const OmiWireFrame *frame) {
     rec->wal_seq = frame->wal_seq;
     rec->wal_type = frame->wal_type;
     rec->payload_len = (uint16_t)frame->payload_len;
@@ -62,14 +62,14 @@ static inline void fill_record(OmBusRecord *rec, const OmiFrame *frame) {
 }
 
 int omi_receiver_poll(OmiReceiver *receiver, OmBusRecord *rec) {
-    OmiFrame frame;
+    OmiWireFrame frame;
     int rc = next_frame(receiver, &frame);
     if (OMI_UNLIKELY(rc <= 0))
         return rc;
-    if (OMI_UNLIKELY(frame.payload_len > OMI_FRAME_PLAIN_PAYLOAD_MAX))
+    if (OMI_UNLIKELY(frame.payload_len > OMI_WIRE_PLAIN_PAYLOAD_MAX))
         return omi_fail(OM_ERR_BUS_TCP_PROTOCOL, "payload of %u bytes", frame.payload_len);
     fill_record(rec, &frame);
-    if (OMI_UNLIKELY(frame.wal_type >= OMI_FRAME_TYPE_CONTROL))
+    if (OMI_UNLIKELY(frame.wal_type >= OMI_WIRE_TYPE_CONTROL))
         return special_frame(receiver, &frame);
     rc = omi_sequence_check(&receiver->sequence, frame.wal_seq);
     if (OMI_UNLIKELY(rc < 0))
@@ -81,10 +81,10 @@ int omi_receiver_poll(OmiReceiver *receiver, OmBusRecord *rec) {
 
 /** Records that are already buffered; receiving would move the payloads handed out. */
 static size_t poll_buffered(OmiReceiver *receiver, OmBusRecord *recs, size_t max) {
-    OmiFrame frame;
+    OmiWireFrame frame;
     size_t count = 0;
     while (count < max && omi_recv_buffer_peek(&receiver->buffer, &frame) > 0) {
-        if (frame.wal_type >= OMI_FRAME_TYPE_CONTROL || frame.payload_len > OMI_FRAME_PLAIN_PAYLOAD_MAX ||
+        if (frame.wal_type >= OMI_WIRE_TYPE_CONTROL || frame.payload_len > OMI_WIRE_PLAIN_PAYLOAD_MAX ||
             omi_sequence_check(&receiver->sequence, frame.wal_seq) < 0)
             break; /* the next call reports it */
         fill_record(&recs[count++], &frame);

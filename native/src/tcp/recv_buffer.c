@@ -8,8 +8,8 @@
 #include "tcp/socket.h"
 
 int omi_recv_buffer_open(OmiRecvBuffer *buffer, uint32_t capacity, uint32_t frame_max) {
-    if (capacity < OMI_FRAME_EXT_HEADER)
-        capacity = OMI_FRAME_EXT_HEADER;
+    if (capacity < OMI_WIRE_EXT_HEADER)
+        capacity = OMI_WIRE_EXT_HEADER;
     *buffer = (OmiRecvBuffer){.capacity = capacity, .frame_max = frame_max, .bytes = malloc(capacity)};
     return buffer->bytes ? 0 : omi_fail(OM_ERR_BUS_NO_MEMORY, "receive buffer of %u bytes", capacity);
 }
@@ -21,7 +21,7 @@ void omi_recv_buffer_close(OmiRecvBuffer *buffer) {
 
 /** Make room for the whole of the frame that has begun. */
 static int make_room(OmiRecvBuffer *buffer) {
-    OmiFrame frame;
+    OmiWireFrame frame;
     uint32_t used = buffer->end - buffer->start;
     if (used == 0) {
         buffer->start = buffer->end = 0;
@@ -30,7 +30,7 @@ static int make_room(OmiRecvBuffer *buffer) {
     int rc = omi_recv_buffer_peek(buffer, &frame);
     if (rc < 0)
         return rc;
-    uint32_t needed = frame.size ? frame.size : OMI_FRAME_EXT_HEADER;
+    uint32_t needed = frame.size ? frame.size : OMI_WIRE_EXT_HEADER;
     if (needed > buffer->capacity) {
         uint8_t *bytes = realloc(buffer->bytes, needed);
         if (!bytes)

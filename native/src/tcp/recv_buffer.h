@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tcp/frame.h"
+#include "tcp/wire.h"
 
 /**
  * Bytes received and not yet parsed. Frames are handed out in place, so bytes move only when a frame is incomplete and
@@ -21,13 +21,13 @@ int omi_recv_buffer_open(OmiRecvBuffer *buffer, uint32_t capacity, uint32_t fram
 void omi_recv_buffer_close(OmiRecvBuffer *buffer);
 
 /** Next complete frame: 1, 0 = receive more first, or OM_ERR_BUS_TCP_PROTOCOL. The frame stays until skipped. */
-static inline int omi_recv_buffer_peek(OmiRecvBuffer *buffer, OmiFrame *frame) {
+static inline int omi_recv_buffer_peek(OmiRecvBuffer *buffer, OmiWireFrame *frame) {
     if (buffer->start == buffer->end)
         return 0;
-    return omi_frame_decode(buffer->bytes + buffer->start, buffer->end - buffer->start, buffer->frame_max, frame);
+    return omi_wire_decode(buffer->bytes + buffer->start, buffer->end - buffer->start, buffer->frame_max, frame);
 }
 
-static inline void omi_recv_buffer_skip(OmiRecvBuffer *buffer, const OmiFrame *frame) {
+static inline void omi_recv_buffer_skip(OmiRecvBuffer *buffer, const OmiWireFrame *frame) {
     buffer->start += frame->size;
 }
 

@@ -6,8 +6,8 @@
 #include "core/error.h"
 #include "core/hint.h"
 #include "ombus/om_bus_tcp.h"
-#include "tcp/control.h"
-#include "tcp/frame.h"
+#include "tcp/message.h"
+#include "tcp/wire.h"
 #include "tcp/server_client.h"
 #include "tcp/socket.h"
 
@@ -38,11 +38,11 @@ static void drop_client(OmBusTcpServer *srv, OmiServerClient *client) {
 
 /** Somebody talks to a server that only broadcasts: say so and close. */
 static void refuse_input(OmBusTcpServer *srv, OmiServerClient *client, const uint8_t *input, size_t size) {
-    uint8_t frame[OMI_CONTROL_ERROR_MAX];
+    uint8_t frame[OMI_MESSAGE_ERROR_MAX];
     uint32_t magic = OM_BUS_TCP_FRAME_MAGIC;
-    bool control = size > 4 && memcmp(input, &magic, 4) == 0 && input[4] == OMI_FRAME_TYPE_CONTROL;
+    bool control = size > 4 && memcmp(input, &magic, 4) == 0 && input[4] == OMI_WIRE_TYPE_CONTROL;
     int code = control ? OM_ERR_NET_NO_HISTORY : OM_ERR_NET_PROTOCOL;
-    uint32_t frame_size = omi_control_encode_error(frame, 0, code, om_bus_error_string(code));
+    uint32_t frame_size = omi_message_encode_error(frame, 0, code, om_bus_error_string(code));
     omi_server_client_dismiss(client, &srv->fanout, frame, frame_size);
 }
 
@@ -152,8 +152,8 @@ static OMI_COLD void dismiss_slow(OmBusTcpServer *srv, uint32_t size) {
         uint64_t pending = fanout->head - client->position;
         if (client->watch.fd < 0 || client->doomed || pending + size <= fanout->limit)
             continue;
-        uint8_t warning[OMI_FRAME_SLOW_WARNING];
-        omi_frame_encode_slow_warning(warning, (uint32_t)pending, fanout->limit);
+        uint8_t warning[OMI_WIRE_SLOW_WARNING];
+        omi_wire_encode_slow_warning(warning, (uint32_t)pending, fanout->limit);
         bool fits = pending + sizeof warning <= fanout->limit;
         omi_server_client_dismiss(client, fanout, warning, fits ? sizeof warning : 0);
         srv->stats.slow_client_drops++;
@@ -172,7 +172,7 @@ static OMI_COLD uint8_t *make_room(OmBusTcpServer *srv, uint32_t size) {
 
 static inline void queue_record(OmBusTcpServer *srv, uint64_t wal_seq, uint8_t wal_type, const void *payload,
                                 uint16_t len) {
-    uint32_t size = omi_frame_size(len);
+    uint32_t size = omi_wire_size(len);
     srv->stats.records_broadcast++;
     srv->stats.bytes_broadcast += len;
     if (srv->client_count == 0)
@@ -183,7 +183,7 @@ static inline void queue_record(OmBusTcpServer *srv, uint64_t wal_seq, uint8_t w
         if (!to) /* longer than the whole buffer: every client was dropped for it */
             return;
     }
-    omi_frame_encode(to, wal_seq, wal_type, payload, len);
+    omi_wire_encode(to, wal_seq, wal_type, payload, len);
     omi_fanout_commit(&srv->fanout, size);
 }
 

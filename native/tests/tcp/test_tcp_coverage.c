@@ -1,14 +1,14 @@
 /* The TCP lines of the seed's "missing test coverage" table, and what else a network does to frames. */
-#include "tcp/frame.h"
+#include "tcp/wire.h"
 #include "tcp_fixture.h"
 
 /** Three frames: plain, extended, plain with the longest payload that keeps this test fast. */
 static size_t three_frames(uint8_t *to) {
     uint8_t payload[300];
     memset(payload, 7, sizeof payload);
-    size_t size = omi_frame_encode(to, 1, 1, "first", 5);
-    size += omi_frame_encode_ext(to + size, 2, 2, 99, payload, 13);
-    return size + omi_frame_encode(to + size, 3, 3, payload, sizeof payload);
+    size_t size = omi_wire_encode(to, 1, 1, "first", 5);
+    size += omi_wire_encode_ext(to + size, 2, 2, 99, payload, 13);
+    return size + omi_wire_encode(to + size, 3, 3, payload, sizeof payload);
 }
 
 static void expect_three(OmBusTcpClient *client) {

@@ -1,6 +1,6 @@
 /* Bad arguments, bad peers, and what the messages say. */
-#include "tcp/control.h"
-#include "tcp/frame.h"
+#include "tcp/message.h"
+#include "tcp/wire.h"
 #include "tcp_fixture.h"
 
 TEST(null_arguments_are_errors) {
@@ -92,23 +92,23 @@ static int answer_to(const void *bytes, size_t size) {
     WAIT_FOR(om_bus_tcp_server_client_count(srv) == 1, om_bus_tcp_server_poll_io(srv));
     uint8_t got[1024];
     ssize_t used = recv(fd, got, sizeof got, MSG_WAITALL);
-    OmiFrame first, second;
-    CHECK(used > 0 && omi_frame_decode(got, (size_t)used, sizeof got, &first) == 1);
+    OmiWireFrame first, second;
+    CHECK(used > 0 && omi_wire_decode(got, (size_t)used, sizeof got, &first) == 1);
     CHECK_EQ(first.wal_seq, 1);
-    CHECK_EQ(omi_frame_decode(got + first.size, (size_t)used - first.size, sizeof got, &second), 1);
-    CHECK_EQ(second.wal_type, OMI_FRAME_TYPE_CONTROL);
+    CHECK_EQ(omi_wire_decode(got + first.size, (size_t)used - first.size, sizeof got, &second), 1);
+    CHECK_EQ(second.wal_type, OMI_WIRE_TYPE_CONTROL);
     CHECK_EQ(first.size + second.size, used);
     close(fd);
     expect_number(srv, other, 1);
     om_bus_tcp_client_close(other);
     om_bus_tcp_server_destroy(srv);
-    return omi_control_error_code(second.payload, second.payload_len);
+    return omi_message_error_code(second.payload, second.payload_len);
 }
 
 TEST(a_broadcasting_server_answers_whoever_talks_to_it_with_an_error_and_closes) {
     uint8_t hello[64];
-    static const uint8_t payload[] = {OMI_CONTROL_HELLO, OMI_CONTROL_VERSION, 0, 0};
-    size_t size = omi_frame_encode(hello, 1, OMI_FRAME_TYPE_CONTROL, payload, sizeof payload);
+    static const uint8_t payload[] = {OMI_MESSAGE_HELLO, OMI_MESSAGE_VERSION, 0, 0};
+    size_t size = omi_wire_encode(hello, 1, OMI_WIRE_TYPE_CONTROL, payload, sizeof payload);
     CHECK_EQ(answer_to(hello, size), OM_ERR_NET_NO_HISTORY);
     CHECK_EQ(answer_to("GET / HTTP/1.1\r\n\r\n", 18), OM_ERR_NET_PROTOCOL);
     CHECK_EQ(answer_to("x", 1), OM_ERR_NET_PROTOCOL);
@@ -117,10 +117,10 @@ TEST(a_broadcasting_server_answers_whoever_talks_to_it_with_an_error_and_closes)
 TEST(a_client_that_the_server_refuses_learns_why) {
     RawPeer peer = raw_listen();
     OmBusTcpClient *client = client_on(peer.port, 0);
-    uint8_t frame[OMI_CONTROL_ERROR_MAX];
+    uint8_t frame[OMI_MESSAGE_ERROR_MAX];
     OmBusRecord rec;
     raw_accept(&peer);
-    uint32_t size = omi_control_encode_error(frame, 0, OM_ERR_NET_AUTH_REQUIRED, "no anonymous clients");
+    uint32_t size = omi_message_encode_error(frame, 0, OM_ERR_NET_AUTH_REQUIRED, "no anonymous clients");
     CHECK_EQ(send(peer.fd, frame, size, 0), size);
     CHECK_EQ(next_result(NULL, client, &rec), OM_ERR_NET_AUTH_REQUIRED);
     CHECK_CONTAINS(om_bus_last_error(), "no anonymous clients");
@@ -147,7 +147,7 @@ TEST(an_auto_client_reports_a_foreign_protocol_and_then_tries_again) {
         short_sleep();
     }
     raw_accept(&peer);
-    uint32_t size = omi_frame_encode(frame, 7, 1, "x", 1);
+    uint32_t size = omi_wire_encode(frame, 7, 1, "x", 1);
     CHECK_EQ(send(peer.fd, frame, size, 0), size);
     WAIT_FOR((rc = om_bus_tcp_auto_client_poll(client, &rec)) != 0, short_sleep());
     CHECK_EQ(rc, 1);

@@ -1,4 +1,4 @@
-#include "tcp/frame.h"
+#include "tcp/wire.h"
 
 #include "check.h"
 #include "core/crc32c.h"
@@ -7,10 +7,10 @@ TEST(a_plain_frame_has_the_bytes_of_the_seed) {
     static const uint8_t expected[] = {0x46, 0x54, 0x4D, 0x4F, 0x03, 0x00, 0x02, 0x00, 0x08,
                                        0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, 'h',  'i'};
     uint8_t bytes[32];
-    CHECK_EQ(omi_frame_encode(bytes, 0x0102030405060708U, 3, "hi", 2), sizeof expected);
+    CHECK_EQ(omi_wire_encode(bytes, 0x0102030405060708U, 3, "hi", 2), sizeof expected);
     CHECK(memcmp(bytes, expected, sizeof expected) == 0);
-    OmiFrame frame;
-    CHECK_EQ(omi_frame_decode(bytes, sizeof expected, 1024, &frame), 1);
+    OmiWireFrame frame;
+    CHECK_EQ(omi_wire_decode(bytes, sizeof expected, 1024, &frame), 1);
     CHECK_EQ(frame.size, sizeof expected);
     CHECK_EQ(frame.wal_seq, 0x0102030405060708U);
     CHECK_EQ(frame.wal_type, 3);
@@ -21,8 +21,8 @@ TEST(a_plain_frame_has_the_bytes_of_the_seed) {
 TEST(the_slow_client_warning_has_the_bytes_of_the_seed) {
     static const uint8_t expected[] = {0x46, 0x54, 0x4D, 0x4F, 0xFE, 0, 8, 0, 0, 0, 0, 0,
                                        0,    0,    0,    0,    0xE4, 0, 0, 0, 0, 1, 0, 0};
-    uint8_t bytes[OMI_FRAME_SLOW_WARNING];
-    omi_frame_encode_slow_warning(bytes, 228, 256);
+    uint8_t bytes[OMI_WIRE_SLOW_WARNING];
+    omi_wire_encode_slow_warning(bytes, 228, 256);
     CHECK_EQ(sizeof expected, sizeof bytes);
     CHECK(memcmp(bytes, expected, sizeof expected) == 0);
 }
@@ -35,19 +35,19 @@ TEST(an_extended_frame_of_every_length_comes_back_whole) {
         if (len > 65600 && len < 69990)
             len = 69990;
         memset(bytes, 0xAA, sizeof bytes);
-        uint64_t size = omi_frame_encode_ext(bytes, len, 9, 1234567890123456789U, payload, len);
-        CHECK_EQ(size, omi_frame_ext_size(len));
+        uint64_t size = omi_wire_encode_ext(bytes, len, 9, 1234567890123456789U, payload, len);
+        CHECK_EQ(size, omi_wire_ext_size(len));
         CHECK_EQ(size % 8, 0);
         CHECK_EQ(bytes[size], 0xAA);
-        for (uint64_t i = OMI_FRAME_EXT_HEADER + len; i < size; i++)
+        for (uint64_t i = OMI_WIRE_EXT_HEADER + len; i < size; i++)
             CHECK_EQ(bytes[i], 0);
-        OmiFrame frame;
-        CHECK_EQ(omi_frame_decode(bytes, size, sizeof bytes, &frame), 1);
+        OmiWireFrame frame;
+        CHECK_EQ(omi_wire_decode(bytes, size, sizeof bytes, &frame), 1);
         CHECK_EQ(frame.payload_len, len);
         CHECK_EQ(frame.size, size);
         CHECK_EQ(frame.timestamp_ns, 1234567890123456789U);
         CHECK(memcmp(frame.payload, payload, len) == 0);
-        CHECK(omi_frame_crc_ok(bytes, &frame));
+        CHECK(omi_wire_crc_ok(bytes, &frame));
         uint16_t len16;
         memcpy(&len16, bytes + 6, 2);
         CHECK_EQ(len16, len < 0xFFFF ? len : 0xFFFF);
@@ -56,24 +56,24 @@ TEST(an_extended_frame_of_every_length_comes_back_whole) {
 
 TEST(every_flipped_bit_of_an_extended_frame_is_noticed) {
     uint8_t bytes[64];
-    uint64_t size = omi_frame_encode_ext(bytes, 7, 1, 99, "0123456789", 10);
-    for (size_t bit = 0; bit < 8 * (OMI_FRAME_EXT_HEADER + 10); bit++) {
+    uint64_t size = omi_wire_encode_ext(bytes, 7, 1, 99, "0123456789", 10);
+    for (size_t bit = 0; bit < 8 * (OMI_WIRE_EXT_HEADER + 10); bit++) {
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        OmiFrame frame;
-        int rc = omi_frame_decode(bytes, size, sizeof bytes, &frame);
-        CHECK(rc <= 0 || !(frame.flags & OMI_FRAME_FLAG_EXT) || !omi_frame_crc_ok(bytes, &frame));
+        OmiWireFrame frame;
+        int rc = omi_wire_decode(bytes, size, sizeof bytes, &frame);
+        CHECK(rc <= 0 || !(frame.flags & OMI_WIRE_FLAG_EXT) || !omi_wire_crc_ok(bytes, &frame));
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
 }
 
 TEST(a_prefix_of_a_frame_asks_for_more_and_says_how_much_once_it_can) {
     uint8_t bytes[128];
-    OmiFrame frame;
+    OmiWireFrame frame;
     for (int ext = 0; ext < 2; ext++) {
         uint64_t size =
-            ext ? omi_frame_encode_ext(bytes, 1, 1, 1, "abcdefgh", 8) : omi_frame_encode(bytes, 1, 1, "abc", 3);
+            ext ? omi_wire_encode_ext(bytes, 1, 1, 1, "abcdefgh", 8) : omi_wire_encode(bytes, 1, 1, "abc", 3);
         for (uint64_t have = 0; have < size; have++) {
-            CHECK_EQ(omi_frame_decode(bytes, have, 128, &frame), 0);
+            CHECK_EQ(omi_wire_decode(bytes, have, 128, &frame), 0);
             CHECK_EQ(frame.size, have < (ext ? 32U : 16U) ? 0 : size);
         }
     }
@@ -81,21 +81,21 @@ TEST(a_prefix_of_a_frame_asks_for_more_and_says_how_much_once_it_can) {
 
 TEST(what_is_not_a_frame_is_refused_at_its_first_wrong_byte) {
     uint8_t bytes[64];
-    OmiFrame frame;
-    CHECK_EQ(omi_frame_decode("G", 1, 1024, &frame), OM_ERR_BUS_TCP_PROTOCOL);
-    omi_frame_encode(bytes, 1, 1, "x", 1);
+    OmiWireFrame frame;
+    CHECK_EQ(omi_wire_decode("G", 1, 1024, &frame), OM_ERR_BUS_TCP_PROTOCOL);
+    omi_wire_encode(bytes, 1, 1, "x", 1);
     bytes[5] = 2;
-    CHECK_EQ(omi_frame_decode(bytes, 17, 1024, &frame), OM_ERR_BUS_TCP_PROTOCOL);
+    CHECK_EQ(omi_wire_decode(bytes, 17, 1024, &frame), OM_ERR_BUS_TCP_PROTOCOL);
     CHECK_CONTAINS(om_bus_last_error(), "flags 0x02");
-    omi_frame_encode_ext(bytes, 1, 1, 1, "x", 1);
+    omi_wire_encode_ext(bytes, 1, 1, 1, "x", 1);
     bytes[28] = 2; /* the two lengths disagree */
-    CHECK_EQ(omi_frame_decode(bytes, 40, 1024, &frame), OM_ERR_BUS_TCP_PROTOCOL);
+    CHECK_EQ(omi_wire_decode(bytes, 40, 1024, &frame), OM_ERR_BUS_TCP_PROTOCOL);
     CHECK_CONTAINS(om_bus_last_error(), "contradicting lengths");
-    omi_frame_encode(bytes, 1, 1, "0123456789", 10);
-    CHECK_EQ(omi_frame_decode(bytes, 26, 25, &frame), OM_ERR_BUS_TCP_PROTOCOL);
+    omi_wire_encode(bytes, 1, 1, "0123456789", 10);
+    CHECK_EQ(omi_wire_decode(bytes, 26, 25, &frame), OM_ERR_BUS_TCP_PROTOCOL);
     CHECK_CONTAINS(om_bus_last_error(), "limit 25");
     memset(bytes + 6, 0xFF, 2); /* a length of nearly 4 GB does not overflow */
     bytes[5] = 1;
     memset(bytes + 28, 0xFF, 4);
-    CHECK_EQ(omi_frame_decode(bytes, 64, UINT64_MAX, &frame), OM_ERR_BUS_TCP_PROTOCOL);
+    CHECK_EQ(omi_wire_decode(bytes, 64, UINT64_MAX, &frame), OM_ERR_BUS_TCP_PROTOCOL);
 }
