@@ -62,7 +62,8 @@ extern "C" {
     X(OM_ERR_NET_BUSY,             -870, "a transfer is under way on this connection: wait for its END or open another connection") \
     X(OM_ERR_NET_SHUTDOWN,         -871, "the server is stopping: reconnect later and resume") \
     X(OM_ERR_NET_SOURCE,           -872, "the server cannot read its source: see the server's log") \
-    X(OM_ERR_NET_IDENTITY,         -873, "the stream is not the one this client read before: check the server's log directory, then start anew")
+    X(OM_ERR_NET_IDENTITY,         -873, "the stream is not the one this client read before: check the server's log directory, then start anew") \
+    X(OM_ERR_NET_END,              -874, "the range is complete: ask for the next one")
 /* clang-format on */
 
 #define OM_BUS_ERROR_ENUM_(name, code, text) name = (code),
