@@ -58,7 +58,7 @@ $(VENV): project/requirements.txt
 	touch $@
 
 # No isolated environment, but one that lasts: only what has changed is compiled again.
-PIP_BUILD := --quiet --no-build-isolation --no-deps -Cbuild-dir="$(CURDIR)/build/python" ./python
+PIP_BUILD := --quiet --no-build-isolation --no-deps --config-settings=build-dir="$(CURDIR)/build/python" ./python
 $(PACKAGE): $(PYTHON_SOURCES) $(LIBRARY) $(VENV)
 	$(PYTHON) -m pip install --force-reinstall $(PIP_BUILD)
 	touch $@
@@ -120,7 +120,8 @@ bench: $(LIBRARY) $(PACKAGE)  ## measure; writes bench-results/*.json
 	$(PYTHON) tests/bench/run.py
 FUZZ_SECONDS ?= 20
 fuzz: native/build-asan/.built  ## run each fuzz driver for FUZZ_SECONDS (20)
-	for driver in $$(find native/build-asan -name 'fuzz_*' -type f -executable); do "$$driver" --seconds $(FUZZ_SECONDS); done
+	drivers=$$(find native/build-asan -name 'fuzz_*' -type f -executable | sort); test -n "$$drivers"; \
+	for driver in $$drivers; do "$$driver" --seconds $(FUZZ_SECONDS); done
 clean:  ## remove what was built (not .venv and the sbt launcher)
 	rm -rf native/build* dist bench-results target project/target project/project connector/target
 	rm -rf build/python $(REPORTS) build/.scalafmt-checked $(PACKAGE)

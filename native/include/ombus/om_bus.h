@@ -26,9 +26,7 @@
 
 #include "om_bus_error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+OM_BEGIN_DECLS
 
 #define OM_BUS_SHM_MAGIC 0x4F4D4253U /* "OMBS" */
 #define OM_BUS_SHM_VERSION 1U
@@ -278,8 +276,6 @@ int om_bus_list(int (*fn)(const OmBusStreamInfo *info, void *ctx), void *ctx);
 /** Remove a ring's name. OM_ERR_BUS_MAGIC_MISMATCH rather than removing something that is not a ring. */
 int om_bus_unlink(const char *stream_name);
 
-#ifdef __cplusplus
-}
-#endif
+OM_END_DECLS
 
 #endif

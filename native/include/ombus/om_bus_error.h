@@ -9,9 +9,18 @@
  * what to do; om_bus_last_error() adds the file, offset or sequence concerned.
  */
 
+/* Around the declarations of every public header: C linkage, and visible outside of libombus.so. */
 #ifdef __cplusplus
-extern "C" {
+#define OM_BEGIN_DECLS _Pragma("GCC visibility push(default)") extern "C" {
+#define OM_END_DECLS \
+    }                \
+    _Pragma("GCC visibility pop")
+#else
+#define OM_BEGIN_DECLS _Pragma("GCC visibility push(default)")
+#define OM_END_DECLS _Pragma("GCC visibility pop")
 #endif
+
+OM_BEGIN_DECLS
 
 /* clang-format off */
 #define OM_BUS_ERRORS(X) \
@@ -85,8 +94,6 @@ const char *om_bus_last_error(void);
 /** Version of the library, as in the VERSION file, such as "0.1.0". */
 const char *om_bus_version(void);
 
-#ifdef __cplusplus
-}
-#endif
+OM_END_DECLS
 
 #endif

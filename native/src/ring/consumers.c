@@ -133,8 +133,7 @@ void omi_consumers_unblock(const OmiRing *ring, uint64_t head, uint64_t stalenes
         } else if (watch->since_ns == 0 || watch->tail != tail) {
             *watch = (OmiConsumerWatch){.tail = tail, .since_ns = now_ns};
         } else if (staleness_ns != 0 && now_ns - watch->since_ns >= staleness_ns) {
-            atomic_compare_exchange_strong(&slot->claim, &claim,
-                                           omi_claim(OMI_CONSUMER_PASSED_OVER, claim_pid(claim)));
+            atomic_compare_exchange_strong(&slot->claim, &claim, omi_claim(OMI_CONSUMER_PASSED_OVER, claim_pid(claim)));
         }
     }
 }
@@ -151,7 +150,7 @@ void omi_consumer_describe(const OmiRing *ring, uint32_t index, OmBusConsumerInf
     else if (holder_liveness(slot, claim) == OMI_DEAD)
         info->state = OM_BUS_CONSUMER_DEAD;
     else
-        info->state = claim_state(claim) == OMI_CONSUMER_PASSED_OVER ? OM_BUS_CONSUMER_PASSED_OVER
-                                                                     : OM_BUS_CONSUMER_CLAIMED;
+        info->state =
+            claim_state(claim) == OMI_CONSUMER_PASSED_OVER ? OM_BUS_CONSUMER_PASSED_OVER : OM_BUS_CONSUMER_CLAIMED;
     info->lag = info->state == OM_BUS_CONSUMER_FREE ? 0 : head - info->tail;
 }

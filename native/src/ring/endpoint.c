@@ -7,6 +7,7 @@
 
 #include "core/backoff.h"
 #include "core/clock.h"
+#include "core/copy.h"
 #include "core/error.h"
 
 enum { HEARTBEAT_POLLS = 256, SLEEP_SLICE_NS = 100 * OMI_NS_PER_MS };
@@ -25,6 +26,7 @@ int om_bus_endpoint_open(OmBusEndpoint **out, const OmBusEndpointConfig *config)
         return rc;
     }
     ep->index = config->consumer_index;
+    ep->fresh = true;
     if (ep->index != OM_BUS_CONSUMER_ANY && ep->index >= ep->ring.max_consumers)
         rc = omi_fail(OM_ERR_BUS_CONSUMER_ID, "ring '%s' has %u consumer slots, asked for index %u", ep->ring.name,
                       ep->ring.max_consumers, ep->index);
@@ -42,6 +44,8 @@ int om_bus_endpoint_open(OmBusEndpoint **out, const OmBusEndpointConfig *config)
         return rc;
     }
     ep->slot = &ep->ring.tails[ep->index];
+    ep->plain = ep->copy && ep->ring.extension && !(ep->ring.flags & OM_BUS_FLAG_CRC);
+    ep->plain_max = ep->ring.max_payload < OMI_COPY_SMALL_MAX ? ep->ring.max_payload : OMI_COPY_SMALL_MAX;
     omi_doorbell_register_notifier(); /* we wake a producer that waits for room */
     omi_process_watch_forks();
     ep->fork_count = omi_fork_count;
@@ -94,8 +98,7 @@ static int lose_place(OmBusEndpoint *ep) {
     if (rc != 0)
         return rc;
     ep->missed += ep->position - left;
-    ep->expected_seq = 0; /* the loss is reported here; not once more as a gap */
-    ep->gap_reported = false;
+    ep->fresh = true; /* the loss is reported here; not once more as a gap */
     return omi_fail(OM_ERR_BUS_CONSUMER_STALE, "ring '%s': consumer %u missed %llu records after wal_seq %llu",
                     ep->ring.name, ep->index, (unsigned long long)(ep->position - left),
                     (unsigned long long)ep->last_seq);
@@ -106,8 +109,7 @@ static int enter_epoch(OmBusEndpoint *ep) {
         return omi_fail(OM_ERR_BUS_EPOCH_CHANGED, "ring '%s' was created anew with another shape: reopen it",
                         ep->ring.name);
     ep->epoch = atomic_load_explicit(ep->epoch_word, memory_order_acquire);
-    ep->expected_seq = 0;
-    ep->gap_reported = false;
+    ep->fresh = true;
     if (!ep->ring.extension) { /* a version-1 producer starts over at position 0 */
         ep->position = atomic_load(&ep->ring.header->head);
         atomic_store(&ep->slot->tail, ep->position);

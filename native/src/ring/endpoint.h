@@ -11,15 +11,16 @@ struct OmBusEndpoint {
     uint64_t claim;          /* what slot->claim says as long as the producer waits for us */
     const _Atomic uint64_t *epoch_word;
     uint64_t epoch;
-    uint64_t expected_seq; /* 0 = nothing read yet: any first record is right */
     uint64_t last_seq;
-    uint8_t *copy; /* poll()'s private copy; NULL with zero_copy */
+    bool fresh;         /* no record before this one to compare with: whatever comes is right */
+    uint8_t *copy;      /* poll()'s private copy; NULL with zero_copy */
+    bool plain;         /* copying, no CRC, our own ring format: poll()'s short path will do */
+    uint32_t plain_max; /* largest payload for it */
     uint64_t missed;
     uint32_t held; /* peeked, not yet released */
     uint32_t fork_count;
     uint32_t index;
     uint32_t idle_polls;
-    bool gap_reported; /* peek: the odd record at `position` has been reported, deliver it now */
 };
 
 /** Something that is not simply the next record. 0 = nothing, look at the slot again. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/copy.h"
 #include "core/error.h"
 
 enum { UNFINISHED_PATIENCE_MS = 50 };
@@ -192,6 +193,9 @@ int om_bus_stream_create(OmBusStream **out, const OmBusStreamConfig *config) {
     }
     omi_process_watch_forks();
     s->fork_count = omi_fork_count;
+    s->plain_max = s->ring.max_payload < OMI_COPY_SMALL_MAX ? s->ring.max_payload : OMI_COPY_SMALL_MAX;
+    if (shape.flags & OM_BUS_FLAG_CRC)
+        s->plain_max = 0;
     s->staleness_ns = config->staleness_ns;
     s->backpressure_cb = config->backpressure_cb;
     s->backpressure_ctx = config->backpressure_ctx;

@@ -10,6 +10,7 @@ struct OmBusStream {
     uint64_t epoch;
     uint64_t records_published;
     uint32_t fork_count;
+    uint32_t plain_max; /* largest payload for publish()'s short path; 0 with CRC */
     /* back-pressure only */
     uint64_t staleness_ns;
     uint64_t next_liveness_check_ns;

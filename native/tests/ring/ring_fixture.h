@@ -13,11 +13,8 @@
 static inline OmBusStream *make_stream(const char *name, uint32_t capacity, uint32_t slot_size, uint32_t consumers,
                                        uint32_t flags) {
     OmBusStream *stream;
-    OmBusStreamConfig config = {.stream_name = name,
-                                .capacity = capacity,
-                                .slot_size = slot_size,
-                                .max_consumers = consumers,
-                                .flags = flags};
+    OmBusStreamConfig config = {
+        .stream_name = name, .capacity = capacity, .slot_size = slot_size, .max_consumers = consumers, .flags = flags};
     int rc = om_bus_stream_create(&stream, &config);
     if (rc != 0)
         FAIL("create %s: %d %s", name, rc, om_bus_last_error());

@@ -283,8 +283,7 @@ TEST(test_bus_epoch_restart) {
 TEST(test_bus_stale_consumer) {
     const char *name = test_unique("stale");
     OmBusStream *stream;
-    OmBusStreamConfig config = {
-        .stream_name = name, .capacity = 16, .max_consumers = 2, .staleness_ns = 20000000};
+    OmBusStreamConfig config = {.stream_name = name, .capacity = 16, .max_consumers = 2, .staleness_ns = 20000000};
     CHECK_EQ(om_bus_stream_create(&stream, &config), 0);
     OmBusEndpoint *live = open_endpoint(name, 0, false), *stale = open_endpoint(name, 1, false);
     OmBusRecord rec;

@@ -1,0 +1,37 @@
+#include "common.h"
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "ombus._native",
+                                        .m_doc = "libombus for Python; use the package ombus.", .m_size = -1,
+                                        .m_methods = ompy_ring_functions};
+
+/** Make a type and add it to the module under the last part of its name. Returns a reference of ours. */
+static PyObject *add_type(PyObject *module, PyType_Spec *spec) {
+    PyObject *type = PyType_FromSpec(spec);
+    if (type && PyModule_AddObjectRef(module, strrchr(spec->name, '.') + 1, type) != 0)
+        Py_CLEAR(type);
+    return type;
+}
+
+static int fill(PyObject *module) {
+    PyObject *producer = add_type(module, &ompy_producer_spec), *consumer = add_type(module, &ompy_consumer_spec);
+    Py_XDECREF(producer);
+    Py_XDECREF(consumer);
+    ompy_record_type = add_type(module, &ompy_record_spec);
+    ompy_view_type = add_type(module, &ompy_view_spec);
+    if (!producer || !consumer || !ompy_record_type || !ompy_view_type)
+        return -1;
+    PyObject *match_args = Py_BuildValue("(sss)", "seq", "type", "payload");
+    int rc = match_args ? PyObject_SetAttrString(ompy_record_type, "__match_args__", match_args) : -1;
+    Py_XDECREF(match_args);
+    if (rc != 0 || PyModule_AddIntConstant(module, "FLAG_CRC", OM_BUS_FLAG_CRC) != 0 ||
+        PyModule_AddIntConstant(module, "FLAG_REJECT_REORDER", OM_BUS_FLAG_REJECT_REORDER) != 0)
+        return -1;
+    return PyModule_AddStringConstant(module, "VERSION", OMBUS_VERSION);
+}
+
+PyMODINIT_FUNC PyInit__native(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (module && fill(module) != 0)
+        Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,5 @@
+"""The `ombus` command."""
+
+from .main import main
+
+__all__ = ["main"]
