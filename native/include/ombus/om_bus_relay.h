@@ -12,9 +12,7 @@
 #include "om_bus.h"
 #include "om_bus_tcp.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+OM_BEGIN_DECLS
 
 #define OM_BUS_RELAY_DEFAULT_POLL_US 10U
 
@@ -53,8 +51,6 @@ void om_bus_relay_stats_reset(OmBusRelayStats *stats);
  * none. */
 uint64_t om_bus_relay_stats_loop_ns_percentile(const OmBusRelayStats *stats, uint32_t percentile);
 
-#ifdef __cplusplus
-}
-#endif
+OM_END_DECLS
 
 #endif

@@ -15,9 +15,7 @@
 
 #include "om_bus.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+OM_BEGIN_DECLS
 
 #define OM_BUS_TCP_FRAME_MAGIC 0x4F4D5446U /* "OMTF" */
 #define OM_BUS_TCP_FRAME_HEADER_SIZE 16U
@@ -156,8 +154,6 @@ uint64_t om_bus_tcp_auto_client_wal_seq(const OmBusTcpAutoClient *client);
 /** NULL-safe. */
 void om_bus_tcp_auto_client_close(OmBusTcpAutoClient *client);
 
-#ifdef __cplusplus
-}
-#endif
+OM_END_DECLS
 
 #endif

@@ -20,9 +20,7 @@
 #include "om_bus_error.h"
 #include "om_log.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+OM_BEGIN_DECLS
 
 #define OM_NET_NAME_MAX 127U       /* bytes in a stream's name: letters, digits, '.', '_', '-' */
 #define OM_NET_STREAMS_MAX 256U    /* per server */
@@ -211,8 +209,6 @@ uint64_t om_net_client_reconnects(const OmNetClient *client);
 /** NULL-safe. */
 void om_net_client_close(OmNetClient *client);
 
-#ifdef __cplusplus
-}
-#endif
+OM_END_DECLS
 
 #endif
