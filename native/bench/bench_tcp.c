@@ -17,8 +17,8 @@ enum {
     FRAME = 72,
     CHUNK = 64 * 1024,
     CLIENTS_MAX = 64,
-    BATCH = 1024,          /* records per write */
-    WINDOW = 64 * BATCH,   /* records the readers may lag behind before the server waits for them */
+    BATCH = 1024,        /* records per write */
+    WINDOW = 64 * BATCH, /* records the readers may lag behind before the server waits for them */
     ROUND_TRIPS = 20000,
     ROUND_TRIPS_WARM = 2000,
 };
@@ -134,7 +134,8 @@ static void raw_ping_pong(uint64_t *ns) {
 
 static OmBusTcpServer *serve(uint32_t send_buf_size) {
     OmBusTcpServer *srv;
-    OmBusTcpServerConfig config = {.bind_addr = "127.0.0.1", .max_clients = CLIENTS_MAX, .send_buf_size = send_buf_size};
+    OmBusTcpServerConfig config = {
+        .bind_addr = "127.0.0.1", .max_clients = CLIENTS_MAX, .send_buf_size = send_buf_size};
     MUST(om_bus_tcp_server_create(&srv, &config) == 0);
     return srv;
 }
@@ -194,7 +195,8 @@ static double live(void *context) {
     uint64_t start = bench_now_ns();
     for (uint64_t seq = 0; seq < run->records; seq += BATCH) {
         for (uint64_t i = 0; i < BATCH; i++)
-            recs[i] = (OmBusRecord){.wal_seq = seq + i + 1, .wal_type = 1, .payload_len = PAYLOAD, .payload = payloads[i]};
+            recs[i] =
+                (OmBusRecord){.wal_seq = seq + i + 1, .wal_type = 1, .payload_len = PAYLOAD, .payload = payloads[i]};
         om_bus_tcp_server_broadcast_batch(srv, recs, BATCH);
         do
             om_bus_tcp_server_poll_io(srv);

@@ -5,10 +5,10 @@
  * @file om_net.h
  * @brief Streams over TCP with history: a server of logs and rings, and a client that resumes where it stopped.
  *
- * To a client that says nothing the server speaks the seed's protocol (om_bus_tcp.h): live frames of its default stream,
- * and a warning and a cut for who is too slow. A client that sends HELLO can ask for STATUS, REPLAY a range and SUBSCRIBE
- * from any wal_seq: history first, then live, without gap or double. Such a client is never cut for being slow: it is served
- * from the log at its own pace. docs/protocol.md has every byte.
+ * To a client that says nothing the server speaks the seed's protocol (om_bus_tcp.h): live frames of its default
+ * stream, and a warning and a cut for who is too slow. A client that sends HELLO can ask for STATUS, REPLAY a range and
+ * SUBSCRIBE from any wal_seq: history first, then live, without gap or double. Such a client is never cut for being
+ * slow: it is served from the log at its own pace. docs/protocol.md has every byte.
  *
  * Threads: one thread at a time per handle, but for the functions marked "any thread".
  */
@@ -22,15 +22,16 @@
 
 OM_BEGIN_DECLS
 
-#define OM_NET_NAME_MAX 127U       /* bytes in a stream's name: letters, digits, '.', '_', '-' */
-#define OM_NET_STREAMS_MAX 256U    /* per server */
-#define OM_NET_SECRET_MAX 1024U    /* bytes */
-#define OM_NET_FROM_FIRST 0U       /* from: the first record there is */
+#define OM_NET_NAME_MAX 127U        /* bytes in a stream's name: letters, digits, '.', '_', '-' */
+#define OM_NET_STREAMS_MAX 256U     /* per server */
+#define OM_NET_SECRET_MAX 1024U     /* bytes */
+#define OM_NET_FROM_FIRST 0U        /* from: the first record there is */
 #define OM_NET_FROM_LIVE UINT64_MAX /* from: the live end */
 
 /* Flags of a stream. */
-#define OM_NET_HAS_LOG 0x1U /* has history: REPLAY and SUBSCRIBE from any wal_seq */
-#define OM_NET_DEFAULT 0x2U /* what silent clients and requests without a name get */
+#define OM_NET_HAS_LOG 0x1U     /* has history: REPLAY and SUBSCRIBE from any wal_seq */
+#define OM_NET_DEFAULT 0x2U     /* what silent clients and requests without a name get */
+#define OM_NET_UNAVAILABLE 0x4U /* the server cannot read it at present */
 
 /* Flags of a request. */
 #define OM_NET_DURABLE_ONLY 0x1U /* send a record only when a power cut at the server can no longer take it back */
@@ -42,11 +43,11 @@ OM_BEGIN_DECLS
 
 /** Zero in a field means its default. */
 typedef struct OmNetServerConfig {
-    const char *bind_addr;         /* NULL = "127.0.0.1" */
-    const void *secret;            /* clients must prove that they know it; NULL = no authentication */
-    uint32_t secret_size;          /* bytes, at most OM_NET_SECRET_MAX */
-    uint32_t flags;                /* OM_NET_ALLOW_ANONYMOUS */
-    uint16_t port;                 /* 0 = any free one: see om_net_server_port() */
+    const char *bind_addr; /* NULL = "127.0.0.1" */
+    const void *secret;    /* clients must prove that they know it; NULL = no authentication */
+    uint32_t secret_size;  /* bytes, at most OM_NET_SECRET_MAX */
+    uint32_t flags;        /* OM_NET_ALLOW_ANONYMOUS */
+    uint16_t port;         /* 0 = any free one: see om_net_server_port() */
     uint16_t reserved;
     uint32_t max_connections;      /* (1024) */
     uint32_t max_handshakes;       /* connections that still owe HELLO or AUTH, where those are required (128) */
@@ -155,15 +156,15 @@ typedef struct OmNetStreamInfo {
 int om_net_client_open(OmNetClient **out, const OmNetClientConfig *config);
 
 /**
- * Describe the stream called `stream` (NULL = all). time_ns: also find the first wal_seq whose record is not older; 0 = do
- * not. Fills up to `max` entries; returns how many streams there are. Not during a transfer (OM_ERR_NET_BUSY).
+ * Describe the stream called `stream` (NULL = all). time_ns: also find the first wal_seq whose record is not older; 0 =
+ * do not. Fills up to `max` entries; returns how many streams there are. Not during a transfer (OM_ERR_NET_BUSY).
  */
 int om_net_client_status(OmNetClient *client, const char *stream, uint64_t time_ns, OmNetStreamInfo *out, uint32_t max);
 
 /**
- * Ask for the records of `stream` (NULL = the default) in [from, to) that are there now; OM_ERR_NET_END follows the last.
- * `id` (may be NULL) is the identity that the stream must have (OM_ERR_NET_IDENTITY).
- * OM_ERR_NET_RANGE: records from `from` on were removed, and OM_NET_ALLOW_LOSS was not given.
+ * Ask for the records of `stream` (NULL = the default) in [from, to) that are there now; OM_ERR_NET_END follows the
+ * last. `id` (may be NULL) is the identity that the stream must have (OM_ERR_NET_IDENTITY). OM_ERR_NET_RANGE: records
+ * from `from` on were removed, and OM_NET_ALLOW_LOSS was not given.
  */
 int om_net_client_replay(OmNetClient *client, const char *stream, uint64_t from, uint64_t to, const uint8_t *id,
                          uint32_t flags);

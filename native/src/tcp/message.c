@@ -24,16 +24,19 @@ const char *omi_message_op_name(int op) {
 int omi_message_op(const void *payload, size_t size) {
     OmiMessageHeader header;
     int rc = omi_message_decode(payload, size, &header, sizeof header);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (header.version != OMI_MESSAGE_VERSION)
-        return omi_fail(OM_ERR_NET_VERSION, "control frame of version %u, this is %d", header.version, OMI_MESSAGE_VERSION);
+        return omi_fail(OM_ERR_NET_VERSION, "control frame of version %u, this is %d", header.version,
+                        OMI_MESSAGE_VERSION);
     return header.op;
 }
 
 int omi_message_decode(const void *payload, size_t size, void *fixed, size_t fixed_size) {
-    if (size < fixed_size)
-        return omi_fail(OM_ERR_NET_PROTOCOL, "control frame of %zu bytes, at least %zu expected", size, fixed_size);
+    if (size < fixed_size) {
+        omi_fail(OM_ERR_NET_PROTOCOL, "control frame of %zu bytes, at least %zu expected", size, fixed_size);
+        return OM_ERR_NET_PROTOCOL; /* a constant: the compiler then knows that `fixed` is filled otherwise */
+    }
     memcpy(fixed, payload, fixed_size);
     return 0;
 }
@@ -41,12 +44,14 @@ int omi_message_decode(const void *payload, size_t size, void *fixed, size_t fix
 int omi_message_decode_text(const void *payload, size_t size, void *fixed, size_t fixed_size, size_t text_max,
                             const char **text, uint16_t *text_len) {
     int rc = omi_message_decode(payload, size, fixed, fixed_size);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     memcpy(text_len, (const uint8_t *)fixed + fixed_size - 2, 2);
-    if (*text_len > size - fixed_size || *text_len > text_max)
-        return omi_fail(OM_ERR_NET_PROTOCOL, "control frame with a text of %u bytes in %zu, at most %zu", *text_len,
-                        size - fixed_size, text_max);
+    if (*text_len > size - fixed_size || *text_len > text_max) {
+        omi_fail(OM_ERR_NET_PROTOCOL, "control frame with a text of %u bytes in %zu, at most %zu", *text_len,
+                 size - fixed_size, text_max);
+        return OM_ERR_NET_PROTOCOL;
+    }
     *text = (const char *)payload + fixed_size;
     return 0;
 }
@@ -61,12 +66,13 @@ int omi_message_error_code(const void *payload, size_t size) {
     OmiErrorMessage message;
     const char *text;
     uint16_t length;
-    int rc = omi_message_op(payload, size);
-    if (rc >= 0 && rc != OMI_MESSAGE_ERROR)
-        return omi_fail(OM_ERR_NET_PROTOCOL, "%s where only ERROR is expected", omi_message_op_name(rc));
-    if (rc >= 0)
-        rc = omi_message_decode_text(payload, size, &message, sizeof message, OMI_MESSAGE_TEXT_MAX, &text, &length);
-    if (rc < 0)
+    int op = omi_message_op(payload, size);
+    if (op < 0)
+        return op;
+    if (op != OMI_MESSAGE_ERROR)
+        return omi_fail(OM_ERR_NET_PROTOCOL, "%s where only ERROR is expected", omi_message_op_name(op));
+    int rc = omi_message_decode_text(payload, size, &message, sizeof message, OMI_MESSAGE_TEXT_MAX, &text, &length);
+    if (rc != 0)
         return rc;
     /* A code from elsewhere must stay an error here, whatever it is. */
     return omi_fail(message.code < 0 ? message.code : OM_ERR_NET_PROTOCOL, "the server says: %.*s", (int)length, text);

@@ -7,10 +7,10 @@
 #include "tcp/wire.h"
 
 /**
- * Control frames: plain frames of wal_type 0xFD whose payload is one of the structs below and, where it ends in a length,
- * that many bytes of text. All little-endian and packed. A request's number travels as the frame's wal_seq and comes back
- * in every answer. Bytes behind what a receiver knows are ignored, so that fields can be added. docs/protocol.md has the
- * whole exchange.
+ * Control frames: plain frames of wal_type 0xFD whose payload is one of the structs below and, where it ends in a
+ * length, that many bytes of text. All little-endian and packed. A request's number travels as the frame's wal_seq and
+ * comes back in every answer. Bytes behind what a receiver knows are ignored, so that fields can be added.
+ * docs/protocol.md has the whole exchange.
  */
 enum {
     OMI_MESSAGE_VERSION = 1,
@@ -77,7 +77,7 @@ typedef struct OMI_PACKED OmiStatusAnswer {
     uint32_t count;
 } OmiStatusAnswer;
 
-enum { OMI_STREAM_HAS_LOG = 1, OMI_STREAM_DEFAULT = 2 };
+enum { OMI_STREAM_HAS_LOG = 1, OMI_STREAM_DEFAULT = 2, OMI_STREAM_UNAVAILABLE = 4 };
 
 typedef struct OMI_PACKED OmiStatusEntry {
     uint32_t flags; /* OMI_STREAM_* */
@@ -94,9 +94,9 @@ typedef struct OMI_PACKED OmiStatusEntry {
 /** REPLAY and SUBSCRIBE. */
 typedef struct OMI_PACKED OmiRangeRequest {
     OmiMessageHeader header;
-    uint32_t flags; /* OM_NET_* of om_net.h */
-    uint64_t from;  /* 0 = the first there is, UINT64_MAX = the live end */
-    uint64_t to;    /* REPLAY: exclusive; SUBSCRIBE: ignored */
+    uint32_t flags;                 /* OM_NET_* of om_net.h */
+    uint64_t from;                  /* 0 = the first there is, UINT64_MAX = the live end */
+    uint64_t to;                    /* REPLAY: exclusive; SUBSCRIBE: ignored */
     uint8_t id[OMI_STREAM_ID_SIZE]; /* the stream must have this identity; zeros = any */
     uint16_t stream_len;            /* 0 = the default stream */
 } OmiRangeRequest;
@@ -124,7 +124,8 @@ typedef struct OMI_PACKED OmiErrorMessage {
 } OmiErrorMessage;
 
 _Static_assert(sizeof(OmiHelloRequest) == 42 && sizeof(OmiHelloAnswer) == 58 && sizeof(OmiAuth) == 36, "wire layout");
-_Static_assert(sizeof(OmiStatusRequest) == 18 && sizeof(OmiStatusAnswer) == 8 && sizeof(OmiStatusEntry) == 66, "wire layout");
+_Static_assert(sizeof(OmiStatusRequest) == 18 && sizeof(OmiStatusAnswer) == 8 && sizeof(OmiStatusEntry) == 66,
+               "wire layout");
 _Static_assert(sizeof(OmiRangeRequest) == 42 && sizeof(OmiRangeAnswer) == 48, "wire layout");
 _Static_assert(sizeof(OmiEnd) == 16 && sizeof(OmiErrorMessage) == 10, "wire layout");
 
@@ -139,8 +140,8 @@ static inline OmiMessageHeader omi_message_header(OmiMessageOp op) {
 }
 
 /**
- * Write a whole control frame: `fixed` (whose last field is text_len when there is text) and the text. `to` has room for
- * all of it. Returns the frame's size.
+ * Write a whole control frame: `fixed` (whose last field is text_len when there is text) and the text. `to` has room
+ * for all of it. Returns the frame's size.
  */
 uint32_t omi_message_encode(void *to, uint64_t request, const void *fixed, size_t fixed_size, const char *text,
                             size_t text_len);
@@ -149,8 +150,8 @@ uint32_t omi_message_encode(void *to, uint64_t request, const void *fixed, size_
 int omi_message_decode(const void *payload, size_t size, void *fixed, size_t fixed_size);
 
 /**
- * As omi_message_decode() for a message that ends in a text; `text_len` is its last field. *text points into the payload
- * and is not terminated. OM_ERR_NET_PROTOCOL when the text does not fit the payload or is longer than text_max.
+ * As omi_message_decode() for a message that ends in a text; `text_len` is its last field. *text points into the
+ * payload and is not terminated. OM_ERR_NET_PROTOCOL when the text does not fit the payload or is longer than text_max.
  */
 int omi_message_decode_text(const void *payload, size_t size, void *fixed, size_t fixed_size, size_t text_max,
                             const char **text, uint16_t *text_len);

@@ -46,7 +46,8 @@ static int finish_open(OmiNetStream **out, OmiNetStream *stream, int rc) {
     return 0;
 }
 
-int omi_net_stream_open_log(OmiNetStream **out, const char *name, const char *dir, OmiLoop *loop, uint32_t fanout_limit) {
+int omi_net_stream_open_log(OmiNetStream **out, const char *name, const char *dir, OmiLoop *loop,
+                            uint32_t fanout_limit) {
     OmiNetStream *stream = NULL;
     int rc = open_common(&stream, name, dir, fanout_limit);
     if (rc == 0 && !(stream->dir = strdup(dir)))
@@ -138,7 +139,9 @@ int omi_net_stream_status(OmiNetStream *stream, uint64_t time_ns, OmiStatusEntry
 int omi_net_stream_listen(OmiNetStream *stream) {
     int rc = 0;
     if (stream->listeners == 0 && stream->dir && !stream->tail) {
-        rc = om_log_open_reader(&stream->tail, stream->dir, NULL);
+        /* Listeners cannot ask for what is damaged; it is a gap for them. */
+        OmLogReaderOptions options = {.flags = OM_LOG_SKIP_CORRUPT};
+        rc = om_log_open_reader(&stream->tail, stream->dir, &options);
         if (rc == 0)
             rc = om_log_seek_end(stream->tail);
     }
@@ -163,8 +166,10 @@ static int pump_log(OmiNetStream *stream, int max, OmiNetSink sink, void *ctx) {
     int total = 0;
     while (total < max) {
         int count = om_log_next_batch(stream->tail, recs, 64);
-        if (count == OM_ERR_LOG_PRUNED)
-            continue; /* it now stands at the first record left: a gap for the listeners */
+        if (count == OM_ERR_LOG_PRUNED || count == OM_ERR_LOG_SKIPPED) {
+            total++; /* the reader has moved on; count it, so that this ends */
+            continue;
+        }
         if (count <= 0)
             return count < 0 ? count : total;
         for (int i = 0; i < count; i++) {

@@ -12,8 +12,8 @@
 #include "tcp/waiter.h"
 
 /**
- * A stream that a server offers: a log, or a ring without one. Log clients read the log themselves, each with a reader of
- * its own; this object feeds those who only listen (silent clients, and all clients of a ring) through one fanout of
+ * A stream that a server offers: a log, or a ring without one. Log clients read the log themselves, each with a reader
+ * of its own; this object feeds those who only listen (silent clients, and all clients of a ring) through one fanout of
  * plain frames, and knows when new records arrive.
  */
 typedef struct OmiNetStream {
@@ -31,7 +31,8 @@ typedef struct OmiNetStream {
     uint64_t retry_ns;  /* after an error of the source: not before this time */
 } OmiNetStream;
 
-int omi_net_stream_open_log(OmiNetStream **out, const char *name, const char *dir, OmiLoop *loop, uint32_t fanout_limit);
+int omi_net_stream_open_log(OmiNetStream **out, const char *name, const char *dir, OmiLoop *loop,
+                            uint32_t fanout_limit);
 int omi_net_stream_open_ring(OmiNetStream **out, const char *name, const char *ring_name, uint32_t consumer_index,
                              OmiLoop *loop, uint32_t fanout_limit);
 void omi_net_stream_close(OmiNetStream *stream);
@@ -47,8 +48,8 @@ void omi_net_stream_unlisten(OmiNetStream *stream);
 typedef bool (*OmiNetSink)(void *ctx, const OmBusRecord *rec);
 
 /**
- * Hand new records to the listeners' sink, up to `max`; returns how many. Only while omi_waiter_take() is true. A record
- * too long for a plain frame is left out: a gap for those who cannot ask for it.
+ * Hand new records to the listeners' sink, up to `max`; returns how many. Only while omi_waiter_take() is true. A
+ * record too long for a plain frame is left out: a gap for those who cannot ask for it.
  */
 int omi_net_stream_pump(OmiNetStream *stream, int max, OmiNetSink sink, void *ctx);
 

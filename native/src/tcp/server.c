@@ -7,9 +7,9 @@
 #include "core/hint.h"
 #include "ombus/om_bus_tcp.h"
 #include "tcp/message.h"
-#include "tcp/wire.h"
 #include "tcp/server_client.h"
 #include "tcp/socket.h"
+#include "tcp/wire.h"
 
 enum { MAX_CLIENTS_LIMIT = 65536 };
 

@@ -8,6 +8,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/sendfile.h>
+#endif
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -196,6 +199,29 @@ ssize_t omi_socket_send(int fd, const void *data, size_t size) {
         if (errno != EINTR)
             return -1;
     }
+}
+
+/* Below this a copy is cheaper than handing pages over. */
+enum { SENDFILE_BYTES_MIN = 16 * 1024 };
+
+ssize_t omi_socket_send_file(int fd, int file_fd, uint64_t offset, const void *data, size_t size) {
+#ifdef __linux__
+    if (size >= SENDFILE_BYTES_MIN && file_fd >= 0) {
+        off_t at = (off_t)offset;
+        ssize_t sent = sendfile(fd, file_fd, &at, size);
+        if (sent > 0)
+            return sent;
+        if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+            return 0;
+        if (sent < 0 && errno != EINVAL && errno != ENOSYS)
+            return -1;
+        /* A file system without sendfile, or a file that ends early: the mapping still has the bytes. */
+    }
+#else
+    (void)file_fd;
+    (void)offset;
+#endif
+    return omi_socket_send(fd, data, size);
 }
 
 ssize_t omi_socket_recv(int fd, void *data, size_t size) {

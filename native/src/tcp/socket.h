@@ -35,6 +35,12 @@ int omi_socket_wait(int fd, bool writable, int64_t timeout_ns);
  */
 ssize_t omi_socket_send(int fd, const void *data, size_t size);
 
+/**
+ * Send file bytes [offset, offset + size), which are also mapped at `data`: by sendfile() where that pays, which spares
+ * a copy. Returns as omi_socket_send().
+ */
+ssize_t omi_socket_send_file(int fd, int file_fd, uint64_t offset, const void *data, size_t size);
+
 /** recv(), repeated on EINTR: bytes, 0 when none wait, -1 when the peer has closed or the connection is lost. */
 ssize_t omi_socket_recv(int fd, void *data, size_t size);
 

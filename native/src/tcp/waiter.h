@@ -8,8 +8,8 @@
 #include "tcp/loop.h"
 
 /**
- * A thread that sleeps on something an event loop cannot watch (a log's or a ring's doorbell) and wakes the loop when it
- * rings. One shot: the loop arms it, and may touch what it waits on again only after omi_waiter_take() said true.
+ * A thread that sleeps on something an event loop cannot watch (a log's or a ring's doorbell) and wakes the loop when
+ * it rings. One shot: the loop arms it, and may touch what it waits on again only after omi_waiter_take() said true.
  *
  *      IDLE --arm (loop)--> ARMED --wait() != 0 (thread)--> FIRED --take (loop)--> IDLE
  */

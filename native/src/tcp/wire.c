@@ -11,7 +11,7 @@ static uint32_t frame_crc(const uint8_t *frame, const void *payload, uint32_t le
 }
 
 uint64_t omi_wire_encode_ext(void *to, uint64_t wal_seq, uint8_t wal_type, uint64_t timestamp_ns, const void *payload,
-                              uint32_t len) {
+                             uint32_t len) {
     uint8_t *bytes = to;
     uint64_t size = omi_wire_ext_size(len);
     uint16_t len16 = len < OMI_WIRE_PLAIN_PAYLOAD_MAX ? (uint16_t)len : OMI_WIRE_PLAIN_PAYLOAD_MAX;

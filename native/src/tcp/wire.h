@@ -55,7 +55,7 @@ static inline uint64_t omi_wire_ext_size(uint32_t payload_len) {
 
 /** Write a plain frame; `to` has room for omi_wire_size(len) bytes. Returns its size. */
 static inline uint32_t omi_wire_encode(void *to, uint64_t wal_seq, uint8_t wal_type, const void *payload,
-                                        uint16_t len) {
+                                       uint16_t len) {
     OmBusTcpFrameHeader header = {OM_BUS_TCP_FRAME_MAGIC, wal_type, 0, len, wal_seq};
     memcpy(to, &header, sizeof header);
     if (len)
@@ -65,7 +65,7 @@ static inline uint32_t omi_wire_encode(void *to, uint64_t wal_seq, uint8_t wal_t
 
 /** Write an extended frame; `to` has room for omi_wire_ext_size(len) bytes. Returns its size. */
 uint64_t omi_wire_encode_ext(void *to, uint64_t wal_seq, uint8_t wal_type, uint64_t timestamp_ns, const void *payload,
-                              uint32_t len);
+                             uint32_t len);
 
 /** Write the warning that a slow client gets; OMI_WIRE_SLOW_WARNING bytes. */
 void omi_wire_encode_slow_warning(void *to, uint32_t pending_bytes, uint32_t capacity_bytes);
