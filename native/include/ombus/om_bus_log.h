@@ -9,9 +9,7 @@
 #include "om_bus.h"
 #include "om_log.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+OM_BEGIN_DECLS
 
 /**
  * From now on every append to `log` also publishes to `stream`, after the record is in the log; NULL ends it. The stream
@@ -21,8 +19,6 @@ extern "C" {
  */
 int om_bus_attach_log(OmBusStream *stream, OmLogWriter *log);
 
-#ifdef __cplusplus
-}
-#endif
+OM_END_DECLS
 
 #endif

@@ -24,9 +24,7 @@
 
 #include "om_bus_error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+OM_BEGIN_DECLS
 
 #define OM_LOG_SEQ_MAX ((uint64_t)INT64_MAX - 1) /* so that the position after it still fits a signed 64-bit integer */
 #define OM_LOG_PAYLOAD_MAX (64U << 20)
@@ -439,8 +437,6 @@ typedef struct OmLogConsumer {
 /** Call fn for each consumer until it returns non-zero. Returns how many were seen. */
 int om_log_consumers(const char *dir, int (*fn)(const OmLogConsumer *consumer, void *ctx), void *ctx);
 
-#ifdef __cplusplus
-}
-#endif
+OM_END_DECLS
 
 #endif

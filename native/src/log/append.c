@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/copy.h"
 #include "core/error.h"
 #include "core/process.h"
 #include "log/frame.h"
@@ -46,19 +47,13 @@ static inline uint64_t next_seq(uint64_t last, uint64_t seq) {
     return OMI_LIKELY(seq > last && seq <= OM_LOG_SEQ_MAX) ? seq : 0;
 }
 
-/** Copy of a payload: the sizes of real records inline, the rest to memcpy. */
-static inline void copy_payload(uint8_t *to, const void *from, uint32_t len) {
-    memcpy(to, from, len);
-}
-
 /** Put one record at the writer's offset, where there is room. */
 static inline void put(OmLogWriter *w, uint64_t seq, uint8_t type, uint64_t time_ns, const void *payload, uint32_t len,
                        uint64_t size) {
     uint64_t offset = atomic_load_explicit(&w->offset, RELAXED);
     uint8_t *at = w->base + offset;
     uint64_t word = omi_frame_word(type, len);
-    if (len)
-        copy_payload(at + OMI_FRAME_HEADER, payload, len);
+    omi_copy(at + OMI_FRAME_HEADER, payload, len);
     omi_frame_fill(at, word, seq, time_ns, payload, len);
     if (time_ns > w->max_time_ns)
         w->max_time_ns = time_ns;

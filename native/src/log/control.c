@@ -100,8 +100,7 @@ void omi_control_close(OmiControlFile *control) {
     control->fd = -1;
 }
 
-/** This boot's id; zeros when the system does not tell, which then never matches. */
-static void read_boot_id(uint8_t id[16]) {
+void omi_boot_id(uint8_t id[16]) {
     char text[64];
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t size = fd >= 0 ? read(fd, text, sizeof text) : 0;
@@ -119,10 +118,8 @@ static void read_boot_id(uint8_t id[16]) {
     }
 }
 
-bool omi_control_same_boot(const OmiControl *control) {
+bool omi_control_same_boot(const OmiControl *control, const uint8_t id[16]) {
     static const uint8_t none[16];
-    uint8_t id[16];
-    read_boot_id(id);
     return memcmp(id, none, 16) != 0 && memcmp(id, control->boot_id, 16) == 0;
 }
 
@@ -132,7 +129,7 @@ void omi_control_set_writer(OmiControl *control) {
     atomic_store(&control->writer_start, self.start);
     atomic_store(&control->writer_pidns, self.pidns);
     atomic_store(&control->writer_registered, omi_doorbell_register_notifier());
-    read_boot_id(control->boot_id);
+    omi_boot_id(control->boot_id);
     atomic_fetch_add(&control->writer_epoch, 1);
 }
 

@@ -25,8 +25,11 @@ int omi_control_create(OmiControlFile *control, const OmiLogDir *dir, const uint
 
 void omi_control_close(OmiControlFile *control);
 
-/** Whether the counters were written in this boot, so that the page cache still backs them. */
-bool omi_control_same_boot(const OmiControl *control);
+/** This boot's id; zeros when the system does not tell. */
+void omi_boot_id(uint8_t id[16]);
+
+/** Whether the counters were written in the boot `id`, so that the page cache still backs them. */
+bool omi_control_same_boot(const OmiControl *control, const uint8_t id[16]);
 
 /** Take the counters over for a writer of this process. */
 void omi_control_set_writer(OmiControl *control);
