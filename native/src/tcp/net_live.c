@@ -35,9 +35,11 @@ typedef struct Live {
     OmiNetStream *stream;
 } Live;
 
-static bool to_fanout(void *context, const OmBusRecord *rec) {
+static void to_fanout(void *context, const OmBusRecord *rec) {
     const Live *live = context;
     OmiFanout *fanout = &live->stream->fanout;
+    if (live->stream->listeners == 0)
+        return; /* the last one was dropped in this very batch */
     uint32_t size = omi_wire_size(rec->payload_len);
     uint8_t *to = omi_fanout_reserve(fanout, size);
     if (OMI_UNLIKELY(!to)) {
@@ -50,11 +52,10 @@ static bool to_fanout(void *context, const OmBusRecord *rec) {
         to = omi_fanout_reserve(fanout, size);
     }
     if (!to)
-        return false; /* longer than the buffer: a gap for the listeners */
+        return; /* longer than the buffer: a gap for the listeners */
     omi_wire_encode(to, rec->wal_seq, rec->wal_type, rec->payload, rec->payload_len);
     omi_fanout_commit(fanout, size);
     omi_count(&live->srv->counters.records_sent, live->stream->listeners);
-    return true;
 }
 
 /** Run everybody who has something to send or to load of this stream; the least position of those left waiting. */

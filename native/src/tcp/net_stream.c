@@ -136,15 +136,17 @@ int omi_net_stream_status(OmiNetStream *stream, uint64_t time_ns, OmiStatusEntry
     return stream->dir ? log_status(stream, time_ns, entry) : ring_status(stream, entry);
 }
 
+static int open_tail(OmiNetStream *stream) {
+    /* Listeners cannot ask for what is damaged; it is a gap for them. */
+    OmLogReaderOptions options = {.flags = OM_LOG_SKIP_CORRUPT};
+    int rc = stream->tail ? 0 : om_log_open_reader(&stream->tail, stream->dir, &options);
+    return rc == 0 ? om_log_seek_end(stream->tail) : rc;
+}
+
 int omi_net_stream_listen(OmiNetStream *stream) {
     int rc = 0;
-    if (stream->listeners == 0 && stream->dir && !stream->tail) {
-        /* Listeners cannot ask for what is damaged; it is a gap for them. */
-        OmLogReaderOptions options = {.flags = OM_LOG_SKIP_CORRUPT};
-        rc = om_log_open_reader(&stream->tail, stream->dir, &options);
-        if (rc == 0)
-            rc = om_log_seek_end(stream->tail);
-    }
+    if (stream->listeners == 0 && stream->dir)
+        rc = open_tail(stream);
     if (stream->listeners == 0 && stream->ring && !stream->endpoint)
         rc = open_endpoint(stream);
     if (rc == 0)
@@ -152,19 +154,22 @@ int omi_net_stream_listen(OmiNetStream *stream) {
     return rc;
 }
 
+/* The last one leaves the sources open: a pump may be under way, and the waiter may have them. The next pump closes. */
 void omi_net_stream_unlisten(OmiNetStream *stream) {
-    if (--stream->listeners > 0)
-        return;
+    stream->listeners--;
+}
+
+static void close_sources(OmiNetStream *stream) {
     om_log_reader_close(stream->tail);
     stream->tail = NULL;
-    if (stream->endpoint && omi_waiter_take(stream->waiter))
-        close_endpoint(stream); /* else pump() closes it, once the waiter has given it back */
+    if (stream->endpoint)
+        close_endpoint(stream);
 }
 
 static int pump_log(OmiNetStream *stream, int max, OmiNetSink sink, void *ctx) {
     OmLogRecord recs[64];
     int total = 0;
-    while (total < max) {
+    while (total < max && stream->listeners > 0) {
         int count = om_log_next_batch(stream->tail, recs, 64);
         if (count == OM_ERR_LOG_PRUNED || count == OM_ERR_LOG_SKIPPED) {
             total++; /* the reader has moved on; count it, so that this ends */
@@ -194,7 +199,7 @@ static int reopen_endpoint(OmiNetStream *stream) {
 
 static int pump_ring(OmiNetStream *stream, int max, OmiNetSink sink, void *ctx) {
     int total = 0;
-    for (; total < max; total++) {
+    for (; total < max && stream->listeners > 0; total++) {
         OmBusRecord rec;
         int rc = om_bus_endpoint_poll(stream->endpoint, &rec);
         if (rc == OM_ERR_BUS_EPOCH_CHANGED) {
@@ -214,8 +219,7 @@ static int pump_ring(OmiNetStream *stream, int max, OmiNetSink sink, void *ctx) 
 
 int omi_net_stream_pump(OmiNetStream *stream, int max, OmiNetSink sink, void *ctx) {
     if (stream->listeners == 0) {
-        if (stream->endpoint)
-            close_endpoint(stream);
+        close_sources(stream);
         return 0;
     }
     if (stream->retry_ns && omi_monotonic_ns() < stream->retry_ns)
@@ -236,5 +240,5 @@ void omi_net_stream_arm(OmiNetStream *stream, uint64_t position) {
 }
 
 uint64_t omi_net_stream_tail_position(const OmiNetStream *stream) {
-    return stream->tail ? om_log_position(stream->tail) : UINT64_MAX;
+    return stream->tail && stream->listeners > 0 ? om_log_position(stream->tail) : UINT64_MAX;
 }

@@ -44,8 +44,8 @@ int omi_net_stream_status(OmiNetStream *stream, uint64_t time_ns, OmiStatusEntry
 int omi_net_stream_listen(OmiNetStream *stream);
 void omi_net_stream_unlisten(OmiNetStream *stream);
 
-/** A record for the fanout. Returns false to stop. */
-typedef bool (*OmiNetSink)(void *ctx, const OmBusRecord *rec);
+/** A record for the fanout. */
+typedef void (*OmiNetSink)(void *ctx, const OmBusRecord *rec);
 
 /**
  * Hand new records to the listeners' sink, up to `max`; returns how many. Only while omi_waiter_take() is true. A
