@@ -76,6 +76,9 @@ static void welcome(OmNetServer *srv, int fd, const char *peer) {
         srv->handshakes++;
     }
     omi_conn_set_deadline(conn, omi_monotonic_ns());
+    /* Last: who sees it counted may rely on it being served. */
+    omi_count(&srv->counters.connections, 1);
+    omi_count(&srv->counters.accepted, 1);
 }
 
 void omi_net_accept(OmiWatch *watch, uint32_t events) {

@@ -42,8 +42,6 @@ OmiNetConn *omi_conn_open(OmNetServer *srv, int fd, uint32_t slot, const char *p
     conn->stop = UINT64_MAX;
     strncpy(conn->peer, peer, sizeof conn->peer - 1);
     srv->conns[slot] = conn;
-    omi_count(&srv->counters.connections, 1);
-    omi_count(&srv->counters.accepted, 1);
     return conn;
 }
 

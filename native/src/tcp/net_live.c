@@ -58,41 +58,65 @@ static void to_fanout(void *context, const OmBusRecord *rec) {
     omi_count(&live->srv->counters.records_sent, live->stream->listeners);
 }
 
-/** Run everybody who has something to send or to load of this stream; the least position of those left waiting. */
-static uint64_t run_clients(OmNetServer *srv, OmiNetStream *stream) {
+static bool waits(const OmiNetConn *conn, const OmiNetStream *stream, bool durable) {
+    return conn->transfer.stream == stream && conn->transfer.waiting &&
+           durable == ((conn->transfer.flags & OM_NET_DURABLE_ONLY) != 0);
+}
+
+/** Run everybody who waits at this bell; the least position of those who still do. */
+static uint64_t run_waiting(OmNetServer *srv, OmiNetStream *stream, bool durable) {
     uint64_t waiting_at = UINT64_MAX;
     for (uint32_t i = 0; i < srv->slots_used; i++) {
         OmiNetConn *conn = srv->conns[i];
-        if (!conn)
+        if (!conn || !waits(conn, stream, durable))
             continue;
-        bool owed = conn->listening == stream && !conn->blocked && conn->position < stream->fanout.head;
-        bool waits = conn->transfer.stream == stream && conn->transfer.waiting && !conn->blocked;
-        if (owed || waits || (conn->closing && !conn->blocked))
+        if (!conn->blocked)
             omi_conn_run(conn);
         conn = srv->conns[i]; /* it may be gone */
-        if (conn && conn->transfer.stream == stream && conn->transfer.waiting) {
-            uint64_t position = omi_transfer_position(&conn->transfer);
-            waiting_at = position < waiting_at ? position : waiting_at;
-        }
+        if (!conn || !waits(conn, stream, durable))
+            continue;
+        uint64_t position = omi_transfer_position(&conn->transfer);
+        waiting_at = position < waiting_at ? position : waiting_at;
     }
     return waiting_at;
 }
 
-static void serve_stream(OmNetServer *srv, OmiNetStream *stream) {
-    if (!omi_waiter_take(stream->waiter))
+/** Send to the listeners, and see off those who were dismissed. */
+static void run_listeners(OmNetServer *srv, const OmiNetStream *stream) {
+    for (uint32_t i = 0; i < srv->slots_used; i++) {
+        OmiNetConn *conn = srv->conns[i];
+        if (conn && !conn->blocked &&
+            (conn->closing || (conn->listening == stream && conn->position < stream->fanout.head)))
+            omi_conn_run(conn);
+    }
+}
+
+static void serve_visible(OmNetServer *srv, OmiNetStream *stream) {
+    if (!omi_net_stream_bell_idle(stream, false))
         return; /* still waiting: nothing is new */
     Live live = {srv, stream};
     int pumped = omi_net_stream_pump(stream, PUMP_RECORDS, to_fanout, &live);
-    uint64_t waiting_at = run_clients(srv, stream), tail_at = omi_net_stream_tail_position(stream);
+    run_listeners(srv, stream);
+    uint64_t waiting_at = run_waiting(srv, stream, false), tail_at = omi_net_stream_tail_position(stream);
     refresh_tail(srv, stream);
     if (pumped > 0)
         srv->hot = true; /* there may be more; the network gets its turn in between */
     else if (waiting_at != UINT64_MAX || stream->listeners > 0)
-        omi_net_stream_arm(stream, waiting_at < tail_at ? waiting_at : tail_at);
+        omi_net_stream_arm(stream, false, waiting_at < tail_at ? waiting_at : tail_at);
+}
+
+static void serve_durable(OmNetServer *srv, OmiNetStream *stream) {
+    if (!omi_net_stream_bell_idle(stream, true))
+        return;
+    uint64_t waiting_at = run_waiting(srv, stream, true);
+    if (waiting_at != UINT64_MAX)
+        omi_net_stream_arm(stream, true, waiting_at);
 }
 
 void omi_net_live_serve(OmNetServer *srv) {
     srv->hot = false;
-    for (uint32_t i = 0; i < srv->stream_count; i++)
-        serve_stream(srv, srv->streams[i]);
+    for (uint32_t i = 0; i < srv->stream_count; i++) {
+        serve_visible(srv, srv->streams[i]);
+        serve_durable(srv, srv->streams[i]);
+    }
 }

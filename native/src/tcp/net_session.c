@@ -110,8 +110,12 @@ int omi_session_answer(OmiSession *session, OmiMessageOp op, void *fixed, size_t
         int got = omi_message_op(frame->payload, frame->payload_len);
         if (got < 0)
             return got;
-        if (got == OMI_MESSAGE_ERROR)
-            return omi_message_error_code(frame->payload, frame->payload_len);
+        if (got == OMI_MESSAGE_ERROR) {
+            int code = omi_message_error_code(frame->payload, frame->payload_len);
+            /* Said to nobody in particular, some time ago: the server has closed an idle connection, or is stopping. */
+            bool stale = frame->wal_seq == 0 && (code == OM_ERR_NET_TIMEOUT || code == OM_ERR_NET_SHUTDOWN);
+            return stale ? OM_ERR_BUS_TCP_DISCONNECTED : code;
+        }
         if (got != (int)op || frame->wal_seq != session->request)
             return omi_fail(OM_ERR_NET_PROTOCOL, "%s %llu where %s %llu is due", omi_message_op_name(got),
                             (unsigned long long)frame->wal_seq, omi_message_op_name((int)op),

@@ -16,14 +16,26 @@ static bool is_name(const char *name) {
 }
 
 static int wait_for_log(void *ctx, int64_t timeout_ns) {
-    return om_log_wait(((OmiNetStream *)ctx)->bell, timeout_ns);
+    return om_log_wait(((OmiBell *)ctx)->reader, timeout_ns);
 }
 
 static int wait_for_ring(void *ctx, int64_t timeout_ns) {
-    return om_bus_endpoint_wait(((OmiNetStream *)ctx)->endpoint, timeout_ns);
+    return om_bus_endpoint_wait(((OmiBell *)ctx)->endpoint, timeout_ns);
 }
 
-static int open_common(OmiNetStream **out, const char *name, const char *source, uint32_t fanout_limit) {
+static int open_log_bell(OmiBell *bell, const char *dir, uint32_t reader_flags, OmiLoop *loop) {
+    OmLogReaderOptions options = {.flags = reader_flags};
+    int rc = om_log_open_reader(&bell->reader, dir, &options);
+    return rc == 0 ? omi_waiter_open(&bell->waiter, loop, wait_for_log, bell) : rc;
+}
+
+static void close_bell(OmiBell *bell) {
+    omi_waiter_close(bell->waiter); /* first: its thread uses the handles below */
+    om_log_reader_close(bell->reader);
+    om_bus_endpoint_close(bell->endpoint);
+}
+
+static int open_common(OmiNetStream **out, const char *name, const char *source, OmiLoop *loop, uint32_t fanout_limit) {
     if (!name || !is_name(name))
         return omi_fail(OM_ERR_BUS_INIT, "stream name \"%s\": 1 to %u letters, digits, '.', '_', '-'", name ? name : "",
                         OM_NET_NAME_MAX);
@@ -33,6 +45,7 @@ static int open_common(OmiNetStream **out, const char *name, const char *source,
     if (!stream)
         return omi_fail(OM_ERR_BUS_NO_MEMORY, "stream %s", name);
     strcpy(stream->name, name);
+    stream->loop = loop;
     *out = stream;
     return omi_fanout_open(&stream->fanout, fanout_limit);
 }
@@ -49,32 +62,30 @@ static int finish_open(OmiNetStream **out, OmiNetStream *stream, int rc) {
 int omi_net_stream_open_log(OmiNetStream **out, const char *name, const char *dir, OmiLoop *loop,
                             uint32_t fanout_limit) {
     OmiNetStream *stream = NULL;
-    int rc = open_common(&stream, name, dir, fanout_limit);
+    int rc = open_common(&stream, name, dir, loop, fanout_limit);
     if (rc == 0 && !(stream->dir = strdup(dir)))
         rc = omi_fail(OM_ERR_BUS_NO_MEMORY, "stream %s", name);
     if (rc == 0)
         rc = om_log_open_reader(&stream->status, dir, NULL);
     if (rc == 0)
-        rc = om_log_open_reader(&stream->bell, dir, NULL);
-    if (rc == 0)
-        rc = omi_waiter_open(&stream->waiter, loop, wait_for_log, stream);
+        rc = open_log_bell(&stream->visible, dir, 0, loop);
     return finish_open(out, stream, rc);
 }
 
 static int open_endpoint(OmiNetStream *stream) {
     OmBusEndpointConfig config = {.stream_name = stream->ring, .consumer_index = stream->consumer_index};
-    return om_bus_endpoint_open(&stream->endpoint, &config);
+    return om_bus_endpoint_open(&stream->visible.endpoint, &config);
 }
 
 static void close_endpoint(OmiNetStream *stream) {
-    om_bus_endpoint_close(stream->endpoint);
-    stream->endpoint = NULL;
+    om_bus_endpoint_close(stream->visible.endpoint);
+    stream->visible.endpoint = NULL;
 }
 
 int omi_net_stream_open_ring(OmiNetStream **out, const char *name, const char *ring_name, uint32_t consumer_index,
                              OmiLoop *loop, uint32_t fanout_limit) {
     OmiNetStream *stream = NULL;
-    int rc = open_common(&stream, name, ring_name, fanout_limit);
+    int rc = open_common(&stream, name, ring_name, loop, fanout_limit);
     if (rc == 0 && !(stream->ring = strdup(ring_name)))
         rc = omi_fail(OM_ERR_BUS_NO_MEMORY, "stream %s", name);
     if (rc == 0) {
@@ -83,7 +94,7 @@ int omi_net_stream_open_ring(OmiNetStream **out, const char *name, const char *r
     }
     if (rc == 0) {
         close_endpoint(stream);
-        rc = omi_waiter_open(&stream->waiter, loop, wait_for_ring, stream);
+        rc = omi_waiter_open(&stream->visible.waiter, loop, wait_for_ring, &stream->visible);
     }
     return finish_open(out, stream, rc);
 }
@@ -91,11 +102,10 @@ int omi_net_stream_open_ring(OmiNetStream **out, const char *name, const char *r
 void omi_net_stream_close(OmiNetStream *stream) {
     if (!stream)
         return;
-    omi_waiter_close(stream->waiter); /* first: its thread uses the handles below */
+    close_bell(&stream->visible);
+    close_bell(&stream->durable);
     om_log_reader_close(stream->status);
     om_log_reader_close(stream->tail);
-    om_log_reader_close(stream->bell);
-    om_bus_endpoint_close(stream->endpoint);
     omi_fanout_close(&stream->fanout);
     free(stream->dir);
     free(stream->ring);
@@ -147,7 +157,7 @@ int omi_net_stream_listen(OmiNetStream *stream) {
     int rc = 0;
     if (stream->listeners == 0 && stream->dir)
         rc = open_tail(stream);
-    if (stream->listeners == 0 && stream->ring && !stream->endpoint)
+    if (stream->listeners == 0 && stream->ring && !stream->visible.endpoint)
         rc = open_endpoint(stream);
     if (rc == 0)
         stream->listeners++;
@@ -162,7 +172,7 @@ void omi_net_stream_unlisten(OmiNetStream *stream) {
 static void close_sources(OmiNetStream *stream) {
     om_log_reader_close(stream->tail);
     stream->tail = NULL;
-    if (stream->endpoint)
+    if (stream->visible.endpoint)
         close_endpoint(stream);
 }
 
@@ -201,7 +211,7 @@ static int pump_ring(OmiNetStream *stream, int max, OmiNetSink sink, void *ctx) 
     int total = 0;
     for (; total < max && stream->listeners > 0; total++) {
         OmBusRecord rec;
-        int rc = om_bus_endpoint_poll(stream->endpoint, &rec);
+        int rc = om_bus_endpoint_poll(stream->visible.endpoint, &rec);
         if (rc == OM_ERR_BUS_EPOCH_CHANGED) {
             rc = reopen_endpoint(stream);
             if (rc < 0)
@@ -224,19 +234,35 @@ int omi_net_stream_pump(OmiNetStream *stream, int max, OmiNetSink sink, void *ct
     }
     if (stream->retry_ns && omi_monotonic_ns() < stream->retry_ns)
         return 0;
-    int rc = stream->ring && !stream->endpoint ? open_endpoint(stream) : 0;
+    int rc = stream->ring && !stream->visible.endpoint ? open_endpoint(stream) : 0;
     if (rc == 0)
         rc = stream->dir ? pump_log(stream, max, sink, ctx) : pump_ring(stream, max, sink, ctx);
     stream->retry_ns = rc < 0 ? omi_monotonic_ns() + RETRY_NS : 0;
     return rc < 0 ? 0 : rc;
 }
 
-void omi_net_stream_arm(OmiNetStream *stream, uint64_t position) {
-    if (stream->retry_ns || (stream->ring && !stream->endpoint))
+bool omi_net_stream_bell_idle(OmiNetStream *stream, bool durable) {
+    OmiBell *bell = durable ? &stream->durable : &stream->visible;
+    return !bell->waiter || omi_waiter_take(bell->waiter);
+}
+
+void omi_net_stream_arm(OmiNetStream *stream, bool durable, uint64_t position) {
+    OmiBell *bell = durable ? &stream->durable : &stream->visible;
+    if (stream->retry_ns || (stream->ring && !bell->endpoint))
         return; /* the server's timer tries again */
-    if (stream->dir)
-        (void)om_log_seek(stream->bell, position); /* failing, it rings at once and whoever reads meets the error */
-    omi_waiter_arm(stream->waiter);
+    if (!bell->waiter && open_log_bell(bell, stream->dir, OM_LOG_DURABLE_ONLY, stream->loop) != 0) {
+        close_bell(bell);
+        *bell = (OmiBell){0};
+        return;
+    }
+    if (stream->dir) {
+        /* Not beyond the end: who comes to wait later, while this is armed, waits at the end of then. */
+        int64_t last = om_log_last_seq(bell->reader);
+        if (last >= 0 && position > (uint64_t)last + 1)
+            position = (uint64_t)last + 1;
+        (void)om_log_seek(bell->reader, position); /* failing, it rings at once and whoever reads meets the error */
+    }
+    omi_waiter_arm(bell->waiter);
 }
 
 uint64_t omi_net_stream_tail_position(const OmiNetStream *stream) {

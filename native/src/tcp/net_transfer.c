@@ -28,9 +28,10 @@ static int source_error(const OmiNetStream *stream, int rc) {
 }
 
 static int removed_error(const OmiTransfer *transfer, const OmiNetStream *stream, uint64_t from) {
+    int64_t first = om_log_first_seq(transfer->reader);
     return omi_fail(OM_ERR_NET_RANGE,
-                    "stream %s: records from wal_seq %llu on were removed; the first one left is %llu", stream->name,
-                    (unsigned long long)from, (unsigned long long)omi_transfer_position(transfer));
+                    "stream %s: records from wal_seq %llu on were removed; the first one left is %lld", stream->name,
+                    (unsigned long long)from, (long long)first);
 }
 
 /** Stand at `from`, as far as retention has left it there. */
@@ -49,8 +50,7 @@ static int seek(OmiTransfer *transfer, OmiNetStream *stream, uint64_t from, uint
     int rc = om_log_seek_range(transfer->reader, start, to);
     bool may_lose = from == OM_NET_FROM_FIRST || (flags & OM_NET_ALLOW_LOSS);
     if (rc == OM_ERR_LOG_PRUNED)
-        return may_lose ? om_log_seek_range(transfer->reader, omi_transfer_position(transfer), to)
-                        : removed_error(transfer, stream, from);
+        return may_lose ? 0 : removed_error(transfer, stream, from);
     return rc < 0 ? source_error(stream, rc) : 0;
 }
 
@@ -77,7 +77,11 @@ int omi_transfer_begin(OmiTransfer *transfer, OmiNetStream *stream, const OmiRan
     rc = seek(transfer, stream, request->from, to, request->flags);
     if (rc < 0)
         return rc;
+    int64_t first =
+        om_log_first_seq(transfer->reader); /* where records were removed, it stands before the first left */
     answer->from = omi_transfer_position(transfer);
+    if (first > 0 && (uint64_t)first > answer->from)
+        answer->from = (uint64_t)first;
     answer->to = to;
     transfer->stream = stream;
     transfer->flags = request->flags;

@@ -6,6 +6,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #ifdef __linux__
@@ -204,11 +206,30 @@ ssize_t omi_socket_send(int fd, const void *data, size_t size) {
 /* Below this a copy is cheaper than handing pages over. */
 enum { SENDFILE_BYTES_MIN = 16 * 1024 };
 
+#ifdef __linux__
+/**
+ * sendfile() that never raises SIGPIPE. It knows no MSG_NOSIGNAL, and a library must not change how the process treats
+ * signals: so the signal is blocked in this thread, and taken back where it was raised (it goes to the thread that wrote).
+ */
+static ssize_t sendfile_quietly(int fd, int file_fd, off_t offset, size_t size) {
+    sigset_t pipe_only, before;
+    sigemptyset(&pipe_only);
+    sigaddset(&pipe_only, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+    ssize_t sent = sendfile(fd, file_fd, &offset, size);
+    int saved = errno;
+    if (sent < 0 && saved == EPIPE && !sigismember(&before, SIGPIPE))
+        sigtimedwait(&pipe_only, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
+    return sent;
+}
+#endif
+
 ssize_t omi_socket_send_file(int fd, int file_fd, uint64_t offset, const void *data, size_t size) {
 #ifdef __linux__
     if (size >= SENDFILE_BYTES_MIN && file_fd >= 0) {
-        off_t at = (off_t)offset;
-        ssize_t sent = sendfile(fd, file_fd, &at, size);
+        ssize_t sent = sendfile_quietly(fd, file_fd, (off_t)offset, size);
         if (sent > 0)
             return sent;
         if (sent < 0 && (errno == EAGAIN || errno == EINTR))

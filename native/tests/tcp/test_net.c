@@ -54,7 +54,8 @@ TEST(replay_gives_exactly_the_range) {
         CHECK_EQ(om_net_client_next(client, &rec, PATIENCE), OM_ERR_NET_END);
         CHECK_EQ(om_net_client_next(client, &rec, 0), OM_ERR_NET_END);
     }
-    CHECK_EQ(om_net_client_replay(client, NULL, OM_NET_FROM_FIRST, UINT64_MAX, NULL, 0), 0); /* the default stream, all */
+    CHECK_EQ(om_net_client_replay(client, NULL, OM_NET_FROM_FIRST, UINT64_MAX, NULL, 0),
+             0); /* the default stream, all */
     expect_records(client, 1, 3001);
     CHECK_EQ(om_net_client_next(client, &rec, PATIENCE), OM_ERR_NET_END);
     CHECK_EQ(om_net_client_replay(client, NULL, 2990, 5000, NULL, 0), 0); /* ends where the log ends */
