@@ -209,7 +209,8 @@ enum { SENDFILE_BYTES_MIN = 16 * 1024 };
 #ifdef __linux__
 /**
  * sendfile() that never raises SIGPIPE. It knows no MSG_NOSIGNAL, and a library must not change how the process treats
- * signals: so the signal is blocked in this thread, and taken back where it was raised (it goes to the thread that wrote).
+ * signals: so the signal is blocked in this thread, and taken back where it was raised (it goes to the thread that
+ * wrote).
  */
 static ssize_t sendfile_quietly(int fd, int file_fd, off_t offset, size_t size) {
     sigset_t pipe_only, before;

@@ -46,15 +46,16 @@ static void *run_proxy(void *context) {
             return NULL; /* stopped */
         proxy->connections = i + 1;
         int server_fd = raw_connect(proxy->server_port);
-        carry(client_fd, server_fd, i < proxy->cuts ? (int64_t)(1 + proxy_random(proxy) % proxy->bytes_max) : INT64_MAX);
+        carry(client_fd, server_fd,
+              i < proxy->cuts ? (int64_t)(1 + proxy_random(proxy) % proxy->bytes_max) : INT64_MAX);
         close(client_fd);
         close(server_fd);
     }
 }
 
 static void proxy_start(Proxy *proxy, uint16_t server_port, int cuts, uint64_t bytes_max) {
-    *proxy = (Proxy){.front = raw_listen(), .server_port = server_port, .cuts = cuts, .seed = test_random(),
-                     .bytes_max = bytes_max};
+    *proxy = (Proxy){
+        .front = raw_listen(), .server_port = server_port, .cuts = cuts, .seed = test_random(), .bytes_max = bytes_max};
     CHECK_EQ(pthread_create(&proxy->thread, NULL, run_proxy, proxy), 0);
 }
 
