@@ -39,8 +39,8 @@ typedef struct OmBusRelayConfig {
 /**
  * Relay until *running is false. Returns 0 then, after a last flush, or an error of the ring. Gaps, reordered records
  * and damage that the ring reports for single records do not end the relay: clients see them as gaps in wal_seq. It
- * ends with OM_ERR_BUS_EPOCH_CHANGED when the producer restarted: call again to go on, or reopen the endpoint first
- * when that code returns at once. Not to be called for an endpoint or server in use by another thread.
+ * ends with OM_ERR_BUS_EPOCH_CHANGED when the producer restarted (call again to go on) and with OM_ERR_BUS_RING_GONE
+ * when the ring was removed (reopen the endpoint first). Not for an endpoint or a server that another thread uses.
  */
 int om_bus_relay_run(const OmBusRelayConfig *config);
 

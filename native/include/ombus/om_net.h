@@ -63,7 +63,10 @@ typedef struct OmNetServer OmNetServer;
 /** Bind and listen. OM_ERR_BUS_TCP_BIND when that fails. */
 int om_net_server_create(OmNetServer **out, const OmNetServerConfig *config);
 
-/** Serve the log in `dir` as `name`. The first stream added is the default one. Before om_net_server_run(). */
+/**
+ * Serve the log in `dir` as `name`. The first stream added is the default one. Before om_net_server_run(). Starts a
+ * thread, which a child made by fork() would not have: fork first.
+ */
 int om_net_server_add_log(OmNetServer *srv, const char *name, const char *dir);
 
 /** Serve a ring without history as `name`; the server becomes one of its consumers (om_bus.h: consumer_index). */

@@ -34,9 +34,9 @@ void omi_net_accept_resume(OmNetServer *srv, uint64_t now_ns) {
 static void refuse(OmNetServer *srv, int fd) {
     uint8_t frame[OMI_MESSAGE_ERROR_MAX];
     uint32_t size = omi_message_encode_error(frame, 0, OM_ERR_NET_LIMIT, "too many connections");
+    omi_count(&srv->counters.refused, 1);
     (void)omi_socket_send(fd, frame, size);
     omi_socket_close_gently(fd);
-    omi_count(&srv->counters.refused, 1);
 }
 
 /** Make room among those who owe a handshake: the one that has taken longest is the least likely to finish it. */

@@ -134,9 +134,11 @@ static void expire(OmNetServer *srv, OmiNetConn *conn) {
         return;
     }
     omi_count(&srv->counters.timeouts, 1);
-    bool handshake = conn->in_handshake;
-    omi_conn_error(conn, 0, handshake && srv->secret ? OM_ERR_NET_AUTH_REQUIRED : OM_ERR_NET_TIMEOUT,
-                   handshake ? "no proof of the secret in time" : "idle for too long", true);
+    if (conn->in_handshake && srv->secret)
+        omi_conn_error(conn, 0, OM_ERR_NET_AUTH_REQUIRED, "no proof of the secret in time", true);
+    else
+        omi_conn_error(conn, 0, OM_ERR_NET_TIMEOUT, conn->in_handshake ? "no HELLO in time" : "idle for too long",
+                       true);
     omi_conn_run(conn);
 }
 

@@ -1,6 +1,5 @@
 #include "tcp/net_stream.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,21 +19,8 @@ static int wait_for_log(void *ctx, int64_t timeout_ns) {
     return om_log_wait(((OmiBell *)ctx)->reader, timeout_ns);
 }
 
-static uint64_t ring_epoch(const char *ring) {
-    OmBusStreamInfo info;
-    return om_bus_inspect(ring, &info, NULL, 0) >= 0 ? info.producer_epoch : 0;
-}
-
-/** A producer that removed its ring and made a new one leaves us at a ring where nothing happens: look, while idle. */
 static int wait_for_ring(void *ctx, int64_t timeout_ns) {
-    OmiBell *bell = ctx;
-    int rc = om_bus_endpoint_wait(bell->endpoint, timeout_ns);
-    if (rc != 0)
-        return rc;
-    uint64_t epoch = ring_epoch(bell->ring);
-    bool moved = epoch != 0 && epoch != bell->epoch;
-    atomic_store(&bell->moved, moved);
-    return moved;
+    return om_bus_endpoint_wait(((OmiBell *)ctx)->endpoint, timeout_ns);
 }
 
 static int open_log_bell(OmiBell *bell, const char *dir, uint32_t reader_flags, OmiLoop *loop) {
@@ -88,9 +74,6 @@ int omi_net_stream_open_log(OmiNetStream **out, const char *name, const char *di
 
 static int open_endpoint(OmiNetStream *stream) {
     OmBusEndpointConfig config = {.stream_name = stream->ring, .consumer_index = stream->consumer_index};
-    stream->visible.ring = stream->ring;
-    stream->visible.epoch = ring_epoch(stream->ring);
-    atomic_store(&stream->visible.moved, false);
     return om_bus_endpoint_open(&stream->visible.endpoint, &config);
 }
 
@@ -218,25 +201,18 @@ static int pump_log(OmiNetStream *stream, int max, OmiNetSink sink, void *ctx) {
     return total;
 }
 
-/** The producer restarted: a ring of another shape must be opened anew, one of the same shape may. */
-static int reopen_endpoint(OmiNetStream *stream) {
-    close_endpoint(stream);
-    return open_endpoint(stream);
-}
-
 static int pump_ring(OmiNetStream *stream, int max, OmiNetSink sink, void *ctx) {
     int total = 0;
     for (; total < max && stream->listeners > 0; total++) {
         OmBusRecord rec;
         int rc = om_bus_endpoint_poll(stream->visible.endpoint, &rec);
-        if (rc == OM_ERR_BUS_EPOCH_CHANGED) {
-            rc = reopen_endpoint(stream);
-            if (rc < 0)
-                return rc;
-            continue;
+        if (rc == OM_ERR_BUS_RING_GONE) { /* replaced: what comes next is in the new ring of that name */
+            close_endpoint(stream);
+            return open_endpoint(stream);
         }
-        if (rc == OM_ERR_BUS_CRC_MISMATCH || rc == OM_ERR_BUS_CONSUMER_STALE || rc == OM_ERR_BUS_CORRUPT)
-            continue; /* skipped by the ring: a gap for the listeners */
+        if (rc == OM_ERR_BUS_CRC_MISMATCH || rc == OM_ERR_BUS_CONSUMER_STALE || rc == OM_ERR_BUS_CORRUPT ||
+            rc == OM_ERR_BUS_EPOCH_CHANGED)
+            continue; /* the ring has moved on: at most a gap for the listeners */
         if (rc != 1 && rc != OM_ERR_BUS_GAP_DETECTED && rc != OM_ERR_BUS_REORDER_DETECTED)
             return rc < 0 ? rc : total;
         sink(ctx, &rec);
@@ -251,11 +227,7 @@ int omi_net_stream_pump(OmiNetStream *stream, int max, OmiNetSink sink, void *ct
     }
     if (stream->retry_ns && omi_monotonic_ns() < stream->retry_ns)
         return 0;
-    int rc = 0;
-    if (stream->ring && atomic_load(&stream->visible.moved))
-        rc = reopen_endpoint(stream);
-    else if (stream->ring && !stream->visible.endpoint)
-        rc = open_endpoint(stream);
+    int rc = stream->ring && !stream->visible.endpoint ? open_endpoint(stream) : 0;
     if (rc == 0)
         rc = stream->dir ? pump_log(stream, max, sink, ctx) : pump_ring(stream, max, sink, ctx);
     stream->retry_ns = rc < 0 ? omi_monotonic_ns() + RETRY_NS : 0;

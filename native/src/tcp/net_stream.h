@@ -15,9 +15,6 @@
 typedef struct OmiBell {
     OmLogReader *reader;     /* of a log: the waiter's */
     OmBusEndpoint *endpoint; /* of a ring: the waiter's while it is armed */
-    const char *ring;        /* its name */
-    uint64_t epoch;          /* of the ring that the endpoint is attached to */
-    _Atomic bool moved;      /* the name now stands for another ring */
     OmiWaiter *waiter;
 } OmiBell;
 

@@ -189,8 +189,9 @@ TEST(a_client_that_never_reads_its_answers_is_no_longer_heard) {
     int fd = raw_connect(served.port);
     size_t size = control(bytes, OMI_MESSAGE_HELLO, 1, 42);
     CHECK_EQ(send(fd, bytes, size, 0), size);
+    WAIT_FOR(SERVER_STAT(&served.server, requests) == 1, short_sleep());
     size = control(bytes, OMI_MESSAGE_STATUS, 1, 18);
-    uint64_t sent = 1, heard, before = 0;
+    uint64_t sent = 1, heard, before = UINT64_MAX;
     for (int i = 0; i < 5000000; i++, sent++) /* until the server has stopped to listen and the socket is full */
         if (send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)size)
             break;
