@@ -23,7 +23,7 @@ enum { FRAME_MAX = OMI_WIRE_PLAIN_MAX + OMI_WIRE_EXT_HEADER, FRAMES_MAX = 4096 }
 
 typedef struct Found {
     uint64_t wal_seq;
-    uint32_t size;
+    uint64_t size; /* as wide as the other: no padding, so that memcmp() compares fields only */
 } Found;
 
 /** Frames in one exact-size copy, so that a read behind the end is an error that the sanitizer sees. */
@@ -63,7 +63,11 @@ static int find_in_pieces(const uint8_t *data, size_t size, Found *found) {
         if (rc == 1) {
             found[count++] = (Found){frame.wal_seq, frame.size};
             omi_recv_buffer_skip(&buffer, &frame);
-        } else if (rc == 0) {
+            continue;
+        }
+        if (rc == 0)
+            rc = omi_recv_buffer_fill(&buffer, fds[1]); /* takes what fits: the socket may hold more */
+        if (rc == 0) {
             if (sent == size)
                 break;
             size_t piece = 1 + data[sent] % 100;
@@ -71,7 +75,6 @@ static int find_in_pieces(const uint8_t *data, size_t size, Found *found) {
             ssize_t n = send(fds[0], data + sent, piece, 0);
             MUST(n == (ssize_t)piece);
             sent += piece;
-            rc = omi_recv_buffer_fill(&buffer, fds[1]);
         }
     }
     omi_recv_buffer_close(&buffer);

@@ -1,7 +1,7 @@
 """The protocol's test vectors, encoded a second time from the document alone, and the document itself.
 
-The C test of the same name encodes them with the library; here nothing of the library is used, so that the two agree only
-when the format is what docs/protocol.md says.
+The C test of the same name encodes them with the library; here nothing of the library is used, so that the two agree
+only when the format is what docs/protocol.md says.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def fields(v: dict[str, Any]) -> bytes:
         case "status_answer":
             entries = b""
             for s in v["streams"]:
-                numbers = [s[k] for k in ("first_seq", "last_seq", "durable_seq", "epoch", "time_seq")]
-                entries += struct.pack("<IIQQQQQ", s["flags"], 0, *numbers) + bytes.fromhex(s["id"]) + string(s["name"])
+                seqs = [s[k] for k in ("first_seq", "last_seq", "durable_seq", "epoch", "time_seq")]
+                entries += struct.pack("<IIQQQQQ", s["flags"], 0, *seqs) + bytes.fromhex(s["id"]) + string(s["name"])
             return struct.pack("<I", v["count"]) + entries
         case "replay_request" | "subscribe_request":
             return struct.pack("<IQQ", v["flags"], v["from"], v["to"]) + bytes.fromhex(v["id"]) + string(v["stream"])

@@ -35,10 +35,11 @@ TEST(sha256_gives_the_fips_180_digests) {
     CHECK_TEXT(sha256("abc", 3), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     CHECK_TEXT(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56),
                "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-    CHECK_TEXT(sha256("abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmno"
-                      "pqrstnopqrstu",
-                      112),
-               "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
+    CHECK_TEXT(
+        sha256("abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmno"
+               "pqrstnopqrstu",
+               112),
+        "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
     static char million[1000000];
     memset(million, 'a', sizeof million);
     CHECK_TEXT(sha256(million, sizeof million), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
@@ -78,8 +79,9 @@ TEST(hmac_gives_the_rfc_4231_digests) {
     memset(key, 0xaa, 131);
     CHECK_TEXT(hmac(key, 131, "Test Using Larger Than Block-Size Key - Hash Key First", 54),
                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
-    static const char text[] = "This is a test using a larger than block-size key and a larger than block-size data. The key "
-                               "needs to be hashed before being used by the HMAC algorithm.";
+    static const char text[] =
+        "This is a test using a larger than block-size key and a larger than block-size data. The key "
+        "needs to be hashed before being used by the HMAC algorithm.";
     CHECK_TEXT(hmac(key, 131, text, sizeof text - 1),
                "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
 }
