@@ -11,6 +11,11 @@ int omi_catalog_refresh(OmLogReader *r) {
     int rc = omi_dir_segments(&r->dir, &numbers, &count);
     if (rc != 0)
         return rc;
+    uint64_t pruned = r->control.map ? omi_control_pruned(r->control.map) : 0;
+    size_t gone = 0;
+    while (gone < count && numbers[gone] <= pruned)
+        gone++;
+    memmove(numbers, numbers + gone, (count -= gone) * sizeof *numbers);
     OmiEntry *entries = calloc(count + 1, sizeof *entries);
     if (!entries) {
         free(numbers);
@@ -178,13 +183,19 @@ static int settle_start(OmLogReader *r) {
         size_t i = omi_catalog_find(r, mark.segment);
         if (i < r->entries_count && r->entries[i].number == mark.segment &&
             omi_catalog_entry(r, i)->state == OMI_ENTRY_USED && mark.offset >= OMI_SEGMENT_DATA) {
-            r->end = (OmiPlace){.segment = mark.segment, .offset = mark.offset, .last_seq = mark.seq};
-            return 0;
+            /* The mark may lag behind its own offset by records that came while it was taken: look at them. */
+            rc = omi_locate(r, i, OMI_BY_OFFSET, mark.offset, OMI_EXACT, &r->end);
+            if (rc == 0 && r->end.offset != mark.offset) /* damage before it: not our concern here */
+                r->end = (OmiPlace){.segment = mark.segment, .offset = mark.offset, .last_seq = mark.seq};
+            return rc;
         }
     }
-    /* Without a mark only the last segment can be torn, and with a mark but nothing behind it only the first. */
-    bool have_mark = r->control.map && omi_control_mark(r->control.map, &mark);
-    ptrdiff_t i = have_mark && mark.segment == 0 ? omi_catalog_first(r) : omi_catalog_last(r);
+    /* A mark of nothing leaves the whole log open, from its very first segment; without a mark only the last one is. */
+    bool from_start = r->control.map && omi_control_mark(r->control.map, &mark) && mark.segment == 0;
+    ptrdiff_t i = from_start ? 0 : omi_catalog_last(r);
+    if (from_start && (r->entries_count == 0 || r->entries[0].number != omi_control_pruned(r->control.map) + 1 ||
+                       omi_catalog_entry(r, 0)->state != OMI_ENTRY_USED))
+        i = -1;
     if (i >= 0)
         r->end = (OmiPlace){.segment = r->entries[i].number,
                             .offset = OMI_SEGMENT_DATA,

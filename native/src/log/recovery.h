@@ -19,6 +19,7 @@ typedef struct OmiRecovery {
     uint8_t log_id[OM_LOG_ID_SIZE];
     bool have_mark;
     OmiDurableMark mark;
+    uint64_t pruned; /* omi_control_pruned() */
     bool live;    /* a writer is at work: its end moves */
     bool all;     /* from the first segment, indexes included; else from the mark's */
     bool repair;  /* cut a torn tail; mend indexes and summaries */
@@ -40,6 +41,9 @@ typedef struct OmiTail {
     uint64_t bytes;
     uint32_t segment_records;
 } OmiTail;
+
+/** Take identity and marks from the control file. */
+void omi_recovery_init(OmiRecovery *recovery, const OmiLogDir *dir, const OmiControl *control);
 
 /** OM_ERR_LOG_CORRUPT when there is damage that was not mended. */
 int omi_recover(OmiRecovery *recovery, OmiTail *tail);
@@ -66,6 +70,9 @@ int omi_repair_move(OmiRecovery *recovery, uint64_t number);
 
 /** An empty, sealed segment in the place of one that is gone. */
 int omi_repair_fill(OmiRecovery *recovery, uint64_t number, const OmiTail *before);
+
+/** What recovery kept may be in the page cache only (its writer was killed): put it on disk before it is promised. */
+int omi_repair_sync(OmiRecovery *recovery, uint64_t from, const OmiTail *tail);
 
 /** Write the segment's index file anew from its frames. */
 int omi_repair_index(OmiRecovery *recovery, OmiSegment *segment);
