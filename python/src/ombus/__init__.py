@@ -9,8 +9,9 @@ Record(seq=1, type=1, payload=b'hello')
 """
 
 from ._native import Record
-from .batch import Payloads, RecordBatch, ZeroCopyBatch
+from .batch import LogBatch, Payloads, RecordBatch, ZeroCopyBatch
 from .consumer import Consumer
+from .damage import Damage, DamageKind
 from .errors import (
     BadAddress,
     CannotBind,
@@ -24,14 +25,33 @@ from .errors import (
     ConsumerStale,
     Corrupt,
     Disconnected,
+    DurabilityTimeout,
     EpochChanged,
     Error,
     Forked,
     GapDetected,
     HandleBusy,
     InvalidArgument,
+    LogCancelled,
+    LogCannotOpen,
+    LogConsumerName,
+    LogCorrupt,
+    LogDiskFull,
+    LogForeign,
+    LogIOError,
+    LogLocked,
+    LogNotFound,
+    LogPruned,
+    LogRecordTooLarge,
+    LogReservation,
+    LogReservedType,
+    LogSequenceLimit,
+    LogSequenceOrder,
+    LogSkipped,
+    LogVersionMismatch,
     NoRecord,
     NoSuchConsumer,
+    NoSuchRecord,
     NotARing,
     OutOfMemory,
     ProtocolError,
@@ -48,7 +68,22 @@ from .errors import (
     VersionMismatch,
 )
 from .library import __version__, library_path
+from .log import Log, LogRange
+from .log_consumer import LogConsumer
+from .log_info import (
+    LogConsumerInfo,
+    LogInfo,
+    LogReport,
+    SegmentInfo,
+    forget_consumer,
+    prune_log,
+    repair_log,
+    verify_log,
+)
+from .log_producer import LogProducer, LogProducerStats
 from .producer import Producer, ProducerStats
+from .ring_consumer import RingConsumer
+from .ring_producer import RingProducer
 from .rings import ConsumerInfo, ConsumerState, RingInfo, inspect, rings, unlink
 
 __all__ = [
@@ -66,15 +101,45 @@ __all__ = [
     "ConsumerStale",
     "ConsumerState",
     "Corrupt",
+    "Damage",
+    "DamageKind",
     "Disconnected",
+    "DurabilityTimeout",
     "EpochChanged",
     "Error",
     "Forked",
     "GapDetected",
     "HandleBusy",
     "InvalidArgument",
+    "Log",
+    "LogBatch",
+    "LogCancelled",
+    "LogCannotOpen",
+    "LogConsumer",
+    "LogConsumerInfo",
+    "LogConsumerName",
+    "LogCorrupt",
+    "LogDiskFull",
+    "LogForeign",
+    "LogIOError",
+    "LogInfo",
+    "LogLocked",
+    "LogNotFound",
+    "LogProducer",
+    "LogProducerStats",
+    "LogPruned",
+    "LogRange",
+    "LogRecordTooLarge",
+    "LogReport",
+    "LogReservation",
+    "LogReservedType",
+    "LogSequenceLimit",
+    "LogSequenceOrder",
+    "LogSkipped",
+    "LogVersionMismatch",
     "NoRecord",
     "NoSuchConsumer",
+    "NoSuchRecord",
     "NotARing",
     "OutOfMemory",
     "Payloads",
@@ -86,8 +151,11 @@ __all__ = [
     "RecordBatch",
     "RecordTooLarge",
     "ReorderDetected",
+    "RingConsumer",
     "RingInUse",
     "RingInfo",
+    "RingProducer",
+    "SegmentInfo",
     "SendFailed",
     "SlowClient",
     "SocketError",
@@ -97,8 +165,12 @@ __all__ = [
     "VersionMismatch",
     "ZeroCopyBatch",
     "__version__",
+    "forget_consumer",
     "inspect",
     "library_path",
+    "prune_log",
+    "repair_log",
     "rings",
     "unlink",
+    "verify_log",
 ]
