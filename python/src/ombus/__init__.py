@@ -49,6 +49,7 @@ from .errors import (
     LogSequenceOrder,
     LogSkipped,
     LogVersionMismatch,
+    MissingPackage,
     NoRecord,
     NoSuchConsumer,
     NoSuchRecord,
@@ -66,6 +67,7 @@ from .errors import (
     TooManyClients,
     UnsupportedScheme,
     VersionMismatch,
+    WalDamaged,
 )
 from .library import __version__, library_path
 from .log import Log, LogRange
@@ -137,6 +139,7 @@ __all__ = [
     "LogSequenceOrder",
     "LogSkipped",
     "LogVersionMismatch",
+    "MissingPackage",
     "NoRecord",
     "NoSuchConsumer",
     "NoSuchRecord",
@@ -163,6 +166,7 @@ __all__ = [
     "TooManyClients",
     "UnsupportedScheme",
     "VersionMismatch",
+    "WalDamaged",
     "ZeroCopyBatch",
     "__version__",
     "forget_consumer",
