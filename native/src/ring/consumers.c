@@ -35,6 +35,12 @@ static uint64_t stand_at_head(const OmiRing *ring, OmBusConsumerTail *slot) {
     return head;
 }
 
+/** A version-1 consumer: no claim, but it has polled. */
+static bool looks_foreign(const OmBusConsumerTail *slot) {
+    return atomic_load_explicit(&slot->claim, memory_order_acquire) == 0 &&
+           atomic_load_explicit(&slot->last_poll_ns, memory_order_relaxed) != 0;
+}
+
 /** 1 = taken, 0 = held by a live process. */
 static int try_take(const OmiRing *ring, OmBusConsumerTail *slot, const OmiProcess *self) {
     uint64_t claim = atomic_load_explicit(&slot->claim, memory_order_acquire);
@@ -56,6 +62,8 @@ int omi_consumer_join(const OmiRing *ring, uint32_t *index, uint64_t *claim, uin
     uint32_t first = *index == OM_BUS_CONSUMER_ANY ? 0 : *index;
     uint32_t end = *index == OM_BUS_CONSUMER_ANY ? ring->max_consumers : *index + 1;
     for (uint32_t i = first; i < end; i++) {
+        if (*index == OM_BUS_CONSUMER_ANY && looks_foreign(&ring->tails[i]))
+            continue; /* taken as long as nobody asks for this very slot */
         if (!try_take(ring, &ring->tails[i], &self))
             continue;
         *index = i;
@@ -146,7 +154,7 @@ void omi_consumer_describe(const OmiRing *ring, uint32_t index, OmBusConsumerInf
     info->tail = atomic_load_explicit(&slot->tail, memory_order_relaxed);
     info->wal_seq = atomic_load_explicit(&slot->wal_seq, memory_order_relaxed);
     if (claim == 0)
-        info->state = atomic_load(&slot->last_poll_ns) ? OM_BUS_CONSUMER_FOREIGN : OM_BUS_CONSUMER_FREE;
+        info->state = looks_foreign(slot) ? OM_BUS_CONSUMER_FOREIGN : OM_BUS_CONSUMER_FREE;
     else if (holder_liveness(slot, claim) == OMI_DEAD)
         info->state = OM_BUS_CONSUMER_DEAD;
     else

@@ -229,6 +229,24 @@ TEST(an_unread_rest_is_delivered_before_the_epoch_changes) {
     om_bus_stream_destroy(stream);
 }
 
+TEST(a_new_producer_may_switch_checksums_on_and_off) {
+    const char *name = test_unique("flags");
+    OmBusStream *stream = make_stream(name, 16, 64, 1, OM_BUS_FLAG_CRC);
+    OmBusEndpoint *ep = open_endpoint(name, 0, false);
+    OmBusRecord rec;
+    for (int round = 0; round < 4; round++) { /* with, without, with, without */
+        publish_u64(stream, 1, 1);
+        om_bus_stream_detach(stream);
+        stream = make_stream(name, 16, 64, 1, round % 2 ? OM_BUS_FLAG_CRC : 0);
+        CHECK_EQ(om_bus_endpoint_poll(ep, &rec), 1); /* the former producer's record, by its rules */
+        CHECK_EQ(om_bus_endpoint_poll(ep, &rec), OM_ERR_BUS_EPOCH_CHANGED);
+        publish_u64(stream, 5, 5);
+        CHECK_EQ(om_bus_endpoint_poll(ep, &rec), 1);
+    }
+    om_bus_endpoint_close(ep);
+    om_bus_stream_destroy(stream);
+}
+
 static int find_ring(const OmBusStreamInfo *info, void *ctx) {
     const char **wanted = ctx;
     if (strcmp(info->name + 1, *wanted) == 0) {

@@ -241,6 +241,30 @@ TEST(a_second_producer_process_is_refused_while_the_first_lives) {
     const char *name = test_unique("second");
     OmBusStream *stream = make_stream(name, 0, 0, 0, 0);
     CHECK_EQ(exit_status(spawn(publish_second_producer, (void *)name)), 0);
+    /* The same process may take over from itself; the lock goes along and stays when the first handle goes. */
+    OmBusStream *successor = make_stream(name, 0, 0, 0, 0);
+    om_bus_stream_destroy(stream);
+    CHECK_EQ(exit_status(spawn(publish_second_producer, (void *)name)), 0);
+    publish_u64(successor, 1, 1);
+    om_bus_stream_destroy(successor);
+}
+
+static int leave_a_child_behind(void *ctx) {
+    const Publishing *publishing = ctx;
+    make_stream(publishing->name, 16, 64, 1, 0);
+    pid_t child = fork();
+    for (; child == 0;)
+        pause(); /* holds the inherited descriptor, and with it the producer's lock */
+    atomic_store(publishing->acknowledged, (uint64_t)child);
+    return 0;
+}
+
+TEST(a_child_that_outlives_the_producer_does_not_keep_the_ring_locked) {
+    const char *name = test_unique("orphan");
+    Publishing publishing = {.name = name, .acknowledged = shared_word()};
+    CHECK_EQ(exit_status(spawn(leave_a_child_behind, &publishing)), 0);
+    OmBusStream *stream = make_stream(name, 16, 64, 1, 0);
+    CHECK_EQ(kill((pid_t)atomic_load(publishing.acknowledged), SIGKILL), 0); /* it was there all the time */
     om_bus_stream_destroy(stream);
 }
 
