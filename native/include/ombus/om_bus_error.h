@@ -56,7 +56,26 @@ OM_BEGIN_DECLS
     X(OM_ERR_BUS_FORKED,           -825, "this handle was opened before fork(): open it again in the child process") \
     X(OM_ERR_BUS_IN_USE,           -826, "held by another live process: choose another consumer index, or stop the holder first") \
     X(OM_ERR_BUS_CORRUPT,          -827, "fields in shared memory contradict each other: remove the ring and let the producer create it again") \
-    X(OM_ERR_BUS_NO_MEMORY,        -828, "out of memory")
+    X(OM_ERR_BUS_NO_MEMORY,        -828, "out of memory") \
+    /* log */ \
+    X(OM_ERR_LOG_OPEN,             -840, "cannot open or create the log's files: check the path, your rights and the limit of open files") \
+    X(OM_ERR_LOG_LOCKED,           -841, "another writer has this log open: stop it first, or read the log instead") \
+    X(OM_ERR_LOG_DISK_FULL,        -842, "no space for a new segment: free some or prune the log, then append again; what was appended is safe") \
+    X(OM_ERR_LOG_IO,               -843, "reading, mapping or syncing a file of the log failed: check the disk and the system log") \
+    X(OM_ERR_LOG_SEQ_ORDER,        -844, "wal_seq is not greater than the last one in the log: continue after the last, or pass 0 to have it assigned") \
+    X(OM_ERR_LOG_SEQ_LIMIT,        -845, "wal_seq beyond 2^63 - 2, which readers could not address: start a new log") \
+    X(OM_ERR_LOG_TOO_LARGE,        -846, "payload larger than 64 MiB: split it") \
+    X(OM_ERR_LOG_CORRUPT,          -847, "the log is damaged here: read with skip_corrupt, restore the segment from a copy, or run `ombus log repair --salvage`") \
+    X(OM_ERR_LOG_SKIPPED,          -848, "damage was skipped: the reader goes on behind it; the range lost is in the detail") \
+    X(OM_ERR_LOG_PRUNED,           -849, "retention has removed these records: the reader stands at the first one left") \
+    X(OM_ERR_LOG_FOREIGN,          -850, "a file here is not part of this log: move it away, or check the directory") \
+    X(OM_ERR_LOG_VERSION,          -851, "log format of another release: use the ombus release that wrote it") \
+    X(OM_ERR_LOG_TIMEOUT,          -852, "timed out: the records are not on disk yet") \
+    X(OM_ERR_LOG_STATE,            -853, "a reservation is open, or none is: commit or abort it, or reserve first") \
+    X(OM_ERR_LOG_TYPE,             -854, "wal_type 0xFD to 0xFF are reserved: use a lower one") \
+    X(OM_ERR_LOG_NOT_FOUND,        -855, "not there: check the directory or the consumer's name") \
+    X(OM_ERR_LOG_NAME,             -856, "bad consumer name: use up to 200 letters, digits, '.', '_' and '-'") \
+    X(OM_ERR_LOG_CANCELLED,        -857, "stopped by the caller")
 /* clang-format on */
 
 #define OM_BUS_ERROR_ENUM_(name, code, text) name = (code),

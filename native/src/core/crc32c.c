@@ -54,6 +54,11 @@ static uint32_t extend_table(uint32_t crc, const void *data, size_t size) {
     return ~crc;
 }
 
+static uint32_t words_table(uint64_t w0, uint64_t w1, uint64_t w2, const void *data, size_t size) {
+    uint64_t words[3] = {w0, w1, w2};
+    return extend_table(extend_table(0, words, sizeof words), data, size);
+}
+
 #if defined(__x86_64__)
 
 /*
@@ -125,6 +130,31 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t extend_sse42(uint32_t c
     return ~c32;
 }
 
+/* Up to this many payload words the header's three words are a lane beside two of the payload. */
+enum { RECORD_WORDS_MIN = 4, RECORD_WORDS_MAX = 64 };
+
+__attribute__((target("sse4.2,pclmul"))) static uint32_t words_sse42(uint64_t w0, uint64_t w1, uint64_t w2,
+                                                                     const void *data, size_t size) {
+    const uint8_t *p = data;
+    size_t words = size / 8;
+    uint64_t c = _mm_crc32_u64(_mm_crc32_u64(_mm_crc32_u64(0xFFFFFFFFU, w0), w1), w2);
+    if (words < RECORD_WORDS_MIN || words > RECORD_WORDS_MAX)
+        return extend_sse42((uint32_t)~c, data, size);
+    /* Lanes: header | first half | second half. The second is not the shorter: it takes the joining word. */
+    size_t n1 = words / 2, n2 = words - n1;
+    const uint8_t *b = p + 8 * n1;
+    uint64_t c1 = 0, c2 = 0;
+    for (size_t i = 0; i < n1; i++) {
+        c1 = _mm_crc32_u64(c1, word_at(p + 8 * i));
+        if (i + 1 < n2)
+            c2 = _mm_crc32_u64(c2, word_at(b + 8 * i));
+    }
+    if (n2 > n1 + 1)
+        __builtin_unreachable();
+    c = _mm_crc32_u64(c2, word_at(b + 8 * (n2 - 1)) ^ shifted(c, words) ^ shifted(c1, n2));
+    return size & 7 ? extend_sse42((uint32_t)~c, p + 8 * words, size & 7) : (uint32_t)~c;
+}
+
 #elif defined(__aarch64__)
 
 __attribute__((target("+crc"))) static uint32_t extend_armv8(uint32_t crc, const void *data, size_t size) {
@@ -140,9 +170,14 @@ __attribute__((target("+crc"))) static uint32_t extend_armv8(uint32_t crc, const
     return ~crc;
 }
 
+__attribute__((target("+crc"))) static uint32_t words_armv8(uint64_t w0, uint64_t w1, uint64_t w2, const void *data,
+                                                            size_t size) {
+    return extend_armv8(~__crc32cd(__crc32cd(__crc32cd(0xFFFFFFFFU, w0), w1), w2), data, size);
+}
+
 #endif
 
-static OmiCrc32cImpl implementations[3] = {{"table", extend_table}};
+static OmiCrc32cImpl implementations[3] = {{"table", extend_table, words_table}};
 
 /* Runs when the library is loaded, before any caller can be in it: no check is needed on the hot path. */
 __attribute__((constructor)) static void choose_implementation(void) {
@@ -151,13 +186,13 @@ __attribute__((constructor)) static void choose_implementation(void) {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul")) {
         shift_init();
-        *next++ = (OmiCrc32cImpl){"sse4.2", extend_sse42};
+        *next++ = (OmiCrc32cImpl){"sse4.2", extend_sse42, words_sse42};
     }
 #elif defined(__aarch64__)
     if (getauxval(AT_HWCAP) & HWCAP_CRC32)
-        *next++ = (OmiCrc32cImpl){"armv8", extend_armv8};
+        *next++ = (OmiCrc32cImpl){"armv8", extend_armv8, words_armv8};
 #endif
-    *next = (OmiCrc32cImpl){"table", extend_table};
+    *next = (OmiCrc32cImpl){"table", extend_table, words_table};
 }
 
 const OmiCrc32cImpl *omi_crc32c_implementations(void) {
@@ -170,4 +205,8 @@ uint32_t omi_crc32c_extend(uint32_t crc, const void *data, size_t size) {
 
 uint32_t omi_crc32c(const void *data, size_t size) {
     return implementations[0].extend(0, data, size);
+}
+
+uint32_t omi_crc32c_words(uint64_t w0, uint64_t w1, uint64_t w2, const void *data, size_t size) {
+    return implementations[0].words(w0, w1, w2, data, size);
 }

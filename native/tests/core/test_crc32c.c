@@ -43,3 +43,14 @@ TEST(a_crc_can_be_extended_piece_by_piece) {
         CHECK_EQ(omi_crc32c_extend(omi_crc32c(data, cut), data + cut, sizeof data - cut),
                  omi_crc32c(data, sizeof data));
 }
+
+TEST(the_crc_of_words_and_payload_is_that_of_their_bytes) {
+    static uint8_t data[24 + 3000];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)test_random();
+    uint64_t w[3];
+    memcpy(w, data, sizeof w);
+    for (const OmiCrc32cImpl *impl = omi_crc32c_implementations(); impl->name; impl++)
+        for (size_t size = 0; size <= 3000; size++)
+            CHECK_EQ(impl->words(w[0], w[1], w[2], data + 24, size), omi_crc32c(data, 24 + size));
+}

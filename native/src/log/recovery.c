@@ -1,0 +1,410 @@
+#include "log/recovery.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "log/frame.h"
+
+/** State of one walk. */
+typedef struct Walk {
+    OmiRecovery *recovery;
+    OmiTail *tail;
+    uint64_t *numbers; /* of all segment files */
+    size_t count;
+    size_t used_end; /* segments from here on are not in use */
+    bool torn;       /* the log ends here, whatever follows */
+    int rc;
+} Walk;
+
+static OmLogReport *report_of(Walk *walk) {
+    return walk->recovery->report;
+}
+
+/** A log that is refused for its damage is left as it is. */
+static bool may_repair(const Walk *walk) {
+    return walk->recovery->repair && walk->rc == 0;
+}
+
+static void tell(Walk *walk, const OmLogDamage *damage, const char *what) {
+    static const char *const kinds[] = {"", "damaged frame", "damaged header", "missing segment", "foreign segment",
+                                        "torn tail", "wrong index"};
+    const OmiRecovery *recovery = walk->recovery;
+    char text[400], lost[96] = "";
+    OmLogReport *report = recovery->report;
+    if (damage->kind == OM_LOG_DAMAGE_TAIL) {
+        report->tail_bytes += damage->size_bytes;
+        report->tail_records += damage->records;
+    } else if (damage->kind == OM_LOG_DAMAGE_INDEX) {
+        report->indexes_wrong++;
+    } else {
+        report->damages++;
+        report->damaged_bytes += damage->size_bytes;
+        if (damage->lost_last_seq)
+            snprintf(lost, sizeof lost, "; lost wal_seq %" PRIu64 " to %" PRIu64, damage->lost_first_seq,
+                     damage->lost_last_seq);
+        else
+            snprintf(lost, sizeof lost, "; lost wal_seq from %" PRIu64, damage->lost_first_seq);
+    }
+    snprintf(text, sizeof text, "segment %010" PRIu64 " offset %" PRIu64 ": %s, %" PRIu64 " bytes%s%s%s",
+             damage->segment, damage->offset, kinds[damage->kind], damage->size_bytes, *what ? ", " : "", what, lost);
+    if (recovery->visitor && recovery->visitor->damage)
+        recovery->visitor->damage(damage, text, recovery->visitor->ctx);
+    if (damage->kind != OM_LOG_DAMAGE_TAIL && damage->kind != OM_LOG_DAMAGE_INDEX && !recovery->salvage) {
+        if (walk->rc == 0)
+            omi_fail(OM_ERR_LOG_CORRUPT, "'%.200s': %s", recovery->dir->path, text);
+        walk->rc = OM_ERR_LOG_CORRUPT;
+    }
+}
+
+/** Whether a break at this place is a torn tail. Without a mark only the last segment's end can be one. */
+static bool behind_mark(const Walk *walk, uint64_t segment, uint64_t offset) {
+    const OmiRecovery *recovery = walk->recovery;
+    if (!recovery->have_mark)
+        return walk->used_end == 0 || segment >= walk->numbers[walk->used_end - 1];
+    return segment > recovery->mark.segment ||
+           (segment == recovery->mark.segment && offset >= recovery->mark.offset);
+}
+
+static int progress(Walk *walk, uint64_t bytes) {
+    OmiRecovery *recovery = walk->recovery;
+    recovery->done_bytes += bytes;
+    if (recovery->visitor && recovery->visitor->progress &&
+        recovery->visitor->progress(recovery->done_bytes, recovery->total_bytes, recovery->visitor->ctx) != 0)
+        return omi_fail(OM_ERR_LOG_CANCELLED, "stopped by the caller");
+    return 0;
+}
+
+static void count_record(Walk *walk, const OmiFrameView *view) {
+    OmiTail *tail = walk->tail;
+    OmLogReport *report = report_of(walk);
+    tail->last_seq = view->seq;
+    tail->records++;
+    tail->segment_records++;
+    if (view->time_ns > tail->max_time_ns)
+        tail->max_time_ns = view->time_ns;
+    if (report->records++ == 0)
+        report->first_seq = view->seq;
+    report->bytes += view->size;
+    report->last_seq = view->seq;
+}
+
+/** base_seq of the first usable segment after entry i; 0 = none. */
+static uint64_t next_base_seq(const Walk *walk, size_t i) {
+    OmiSegmentHeader header;
+    for (size_t k = i + 1; k < walk->used_end; k++)
+        if (omi_segment_read_header(walk->recovery->dir, walk->numbers[k], &header, 0) == 0 &&
+            omi_ident_valid(&header, walk->numbers[k]) && omi_use_valid(&header))
+            return header.use.base_seq;
+    return 0;
+}
+
+/** The log ends at `offset` of this segment: what follows in it was torn off. */
+static int torn_tail(Walk *walk, OmiSegment *segment, uint64_t offset) {
+    uint64_t end = omi_frame_data_end(segment->base, offset, segment->size);
+    walk->torn = true;
+    if (end == offset || walk->recovery->live) /* a live writer is just copying a record in */
+        return 0;
+    OmLogDamage damage = {.kind = OM_LOG_DAMAGE_TAIL,
+                          .segment = segment->number,
+                          .offset = offset,
+                          .size_bytes = end - offset,
+                          .records = omi_frame_count(segment->base, offset, end),
+                          .lost_first_seq = walk->tail->last_seq + 1};
+    tell(walk, &damage, "");
+    return may_repair(walk) ? omi_repair_cut(walk->recovery, segment, offset) : 0;
+}
+
+/** Damage at *offset before the mark: report it, cover it when allowed, and go on behind it. */
+static int damaged_frames(Walk *walk, size_t i, OmiSegment *segment, uint64_t *offset) {
+    OmiRecovery *recovery = walk->recovery;
+    OmiTail *tail = walk->tail;
+    uint64_t bound = next_base_seq(walk, i), from = *offset;
+    uint64_t next = omi_frame_resync(segment->base, from, segment->size, tail->last_seq, bound);
+    OmLogDamage damage = {.kind = OM_LOG_DAMAGE_FRAME,
+                          .segment = segment->number,
+                          .offset = from,
+                          .lost_first_seq = tail->last_seq + 1,
+                          .lost_last_seq = bound ? bound - 1 : 0};
+    bool found = next < segment->size && omi_frame_load_word(segment->base + next) != 0;
+    uint64_t end = found ? next : omi_frame_data_end(segment->base, from, segment->size);
+    damage.size_bytes = end - from;
+    if (found) {
+        OmiFrameView view;
+        if (omi_frame_check(segment->base, next, segment->size, tail->last_seq, true, &view) == OMI_FRAME_RECORD)
+            damage.lost_last_seq = view.seq - 1;
+    }
+    tell(walk, &damage, "");
+    *offset = found ? next : segment->size;
+    if (!recovery->salvage)
+        return 0;
+    if (found)
+        return omi_repair_pad(recovery, segment, from, next);
+    if (i + 1 < walk->used_end)
+        return omi_repair_seal(recovery, segment, from, tail->last_seq, tail->max_time_ns);
+    walk->torn = true;
+    return omi_repair_cut(recovery, segment, from);
+}
+
+/** Walk the frames of a segment in use. */
+static int walk_segment(Walk *walk, size_t i, OmiSegment *segment) {
+    enum { PROGRESS_BYTES = 8 << 20 };
+    OmiTail *tail = walk->tail;
+    uint64_t offset = OMI_SEGMENT_DATA, told = 0, bytes_before = tail->bytes;
+    tail->segment = segment->number;
+    tail->segment_records = 0;
+    tail->sealed = false;
+    for (;;) {
+        OmiFrameView view;
+        OmiFrameState state = omi_frame_check(segment->base, offset, segment->size, tail->last_seq, true, &view);
+        tail->offset = offset;
+        if (state == OMI_FRAME_RECORD || state == OMI_FRAME_PADDING) {
+            if (state == OMI_FRAME_RECORD)
+                count_record(walk, &view);
+            offset += view.size;
+            if (offset - told >= PROGRESS_BYTES) {
+                int rc = progress(walk, offset - told);
+                told = offset;
+                if (rc != 0)
+                    return rc;
+            }
+            continue;
+        }
+        tail->sealed = state == OMI_FRAME_SEAL;
+        if (tail->sealed)
+            break;
+        if (behind_mark(walk, segment->number, offset) && (!walk->recovery->live || state == OMI_FRAME_NONE)) {
+            int rc = torn_tail(walk, segment, offset);
+            if (rc != 0)
+                return rc;
+            break;
+        }
+        uint64_t from = offset;
+        int rc = damaged_frames(walk, i, segment, &offset);
+        if (rc != 0)
+            return rc;
+        if (walk->torn)
+            break;
+        if (offset >= segment->size) { /* nothing valid follows in this segment */
+            tail->offset = from;
+            tail->sealed = walk->recovery->salvage;
+            break;
+        }
+    }
+    tail->bytes = bytes_before + (tail->offset - OMI_SEGMENT_DATA);
+    return progress(walk, segment->size - told);
+}
+
+static int check_index(Walk *walk, OmiSegment *segment) {
+    const OmiSegmentHeader *header = omi_segment_header(segment);
+    OmiIndex index;
+    bool right = omi_index_open(&index, walk->recovery->dir, &header->ident) == 0;
+    uint32_t count = right ? omi_index_count(&index) : 0;
+    right = right && (count > 0 || walk->tail->segment_records == 0);
+    for (uint32_t k = 0; right && k < count; k++) {
+        uint64_t seq = omi_index_key(&index.entries[k], OMI_BY_SEQ);
+        bool valid;
+        OmiFrameView view;
+        const OmiIndexEntry *entry = omi_index_floor(&index, OMI_BY_SEQ, seq, &valid);
+        right = valid && entry == &index.entries[k] &&
+                omi_frame_check(segment->base, entry->offset, segment->size, 0, false, &view) == OMI_FRAME_RECORD &&
+                view.seq == seq;
+    }
+    omi_index_close(&index);
+    if (right)
+        return 0;
+    OmLogDamage damage = {.kind = OM_LOG_DAMAGE_INDEX, .segment = segment->number};
+    tell(walk, &damage, "");
+    return may_repair(walk) ? omi_repair_index(walk->recovery, segment) : 0;
+}
+
+/** Everything from entry i on lies behind a torn place: move aside what is in use or holds data, drop bare spares. */
+static int drop_rest(Walk *walk, size_t i) {
+    if (walk->recovery->live)
+        return 0;
+    for (; i < walk->count; i++) {
+        OmiSegment *segment;
+        uint64_t number = walk->numbers[i], end = 0, size = 0;
+        uint32_t records = 0;
+        bool in_use = i < walk->used_end;
+        if (omi_segment_map(&segment, walk->recovery->dir, number, false) == 0) {
+            size = segment->size;
+            end = omi_frame_data_end(segment->base, OMI_SEGMENT_DATA, size);
+            records = omi_frame_count(segment->base, OMI_SEGMENT_DATA, end);
+            omi_segment_unref(segment);
+        }
+        if (in_use || end > OMI_SEGMENT_DATA) {
+            OmLogDamage damage = {.kind = OM_LOG_DAMAGE_TAIL,
+                                  .segment = number,
+                                  .offset = OMI_SEGMENT_DATA,
+                                  .size_bytes = end > OMI_SEGMENT_DATA ? end - OMI_SEGMENT_DATA : 0,
+                                  .records = records,
+                                  .lost_first_seq = walk->tail->last_seq + 1};
+            tell(walk, &damage, "behind the torn place");
+            int rc = may_repair(walk) ? omi_repair_move(walk->recovery, number) : 0;
+            if (rc != 0)
+                return rc;
+        } else if (may_repair(walk)) {
+            omi_segment_remove(walk->recovery->dir, number);
+        }
+    }
+    return 0;
+}
+
+/** A place in the row of segments where no file, or not ours, is. */
+static int missing(Walk *walk, size_t i, uint64_t number, OmLogDamageKind kind) {
+    uint64_t bound = next_base_seq(walk, i);
+    OmLogDamage damage = {.kind = kind,
+                          .segment = number,
+                          .lost_first_seq = walk->tail->last_seq + 1,
+                          .lost_last_seq = bound ? bound - 1 : 0};
+    tell(walk, &damage, "");
+    if (!walk->recovery->salvage)
+        return 0;
+    int rc = kind == OM_LOG_DAMAGE_FOREIGN ? omi_repair_move(walk->recovery, number) : 0;
+    return rc != 0 ? rc : omi_repair_fill(walk->recovery, number, walk->tail);
+}
+
+/** Map and check one segment in use, then walk it. */
+static int visit(Walk *walk, size_t i) {
+    OmiRecovery *recovery = walk->recovery;
+    OmiTail *tail = walk->tail;
+    OmiSegment *segment;
+    uint64_t number = walk->numbers[i];
+    int rc = omi_segment_map(&segment, recovery->dir, number, recovery->repair || recovery->salvage);
+    if (rc == OM_ERR_LOG_CORRUPT) { /* too short for a header */
+        if (behind_mark(walk, number, 0)) {
+            walk->torn = true;
+            return drop_rest(walk, i);
+        }
+        return missing(walk, i, number, OM_LOG_DAMAGE_FOREIGN);
+    }
+    if (rc != 0)
+        return rc;
+    const OmiSegmentHeader *header = omi_segment_header(segment);
+    bool ident = omi_ident_valid(header, number);
+    if (ident && memcmp(header->ident.log_id, recovery->log_id, OM_LOG_ID_SIZE) != 0) {
+        omi_segment_unref(segment);
+        return missing(walk, i, number, OM_LOG_DAMAGE_FOREIGN);
+    }
+    bool usable = ident && omi_use_valid(header) && header->use.base_seq > tail->last_seq;
+    if (!usable && behind_mark(walk, number, 0)) {
+        omi_segment_unref(segment);
+        walk->torn = true;
+        return drop_rest(walk, i);
+    }
+    if (!usable) {
+        OmLogDamage damage = {.kind = OM_LOG_DAMAGE_HEADER,
+                              .segment = number,
+                              .size_bytes = OMI_SEGMENT_DATA,
+                              .lost_first_seq = tail->last_seq + 1,
+                              .lost_last_seq = tail->last_seq};
+        tell(walk, &damage, "its records may be whole");
+        rc = recovery->salvage ? omi_repair_header(recovery, segment, tail) : 0;
+        if (rc == OM_ERR_LOG_CORRUPT) { /* nothing in it */
+            omi_segment_unref(segment);
+            rc = omi_repair_move(recovery, number);
+            return rc != 0 ? rc : omi_repair_fill(recovery, number, tail);
+        }
+    }
+    if (rc == 0 && (usable || recovery->salvage)) {
+        tail->records = header->use.records_before;
+        tail->bytes = header->use.bytes_before;
+        if (header->use.prev_max_time_ns > tail->max_time_ns)
+            tail->max_time_ns = header->use.prev_max_time_ns;
+    }
+    report_of(walk)->segments++;
+    if (rc == 0)
+        rc = walk_segment(walk, i, segment);
+    if (rc == 0 && recovery->all)
+        rc = check_index(walk, segment);
+    if (rc == 0 && may_repair(walk) && tail->sealed)
+        rc = omi_repair_summary(segment, tail);
+    omi_segment_unref(segment);
+    if (rc == 0 && walk->torn)
+        rc = drop_rest(walk, i + 1);
+    return rc;
+}
+
+/** Find which files are in use: up to the last one whose header says so, or that the mark says were durable. */
+static void find_used(Walk *walk) {
+    OmiSegmentHeader header;
+    walk->used_end = 0;
+    for (size_t i = walk->count; i > 0 && walk->used_end == 0; i--) {
+        uint64_t number = walk->numbers[i - 1];
+        bool marked = walk->recovery->have_mark && number <= walk->recovery->mark.segment;
+        if (marked || (omi_segment_read_header(walk->recovery->dir, number, &header, 0) == 0 &&
+                       omi_ident_valid(&header, number) && omi_use_valid(&header)))
+            walk->used_end = i;
+    }
+}
+
+int omi_recover(OmiRecovery *recovery, OmiTail *tail) {
+    Walk walk = {.recovery = recovery, .tail = tail};
+    *tail = (OmiTail){0};
+    int rc = omi_dir_segments(recovery->dir, &walk.numbers, &walk.count);
+    if (rc != 0)
+        return rc;
+    find_used(&walk);
+    size_t first = 0;
+    while (!recovery->all && recovery->have_mark && first + 1 < walk.used_end &&
+           walk.numbers[first] < recovery->mark.segment)
+        first++;
+    if (walk.used_end > 0) {
+        OmiSegmentHeader header;
+        tail->first_segment = walk.numbers[0];
+        if (omi_segment_read_header(recovery->dir, walk.numbers[first], &header, 0) == 0 &&
+            omi_ident_valid(&header, walk.numbers[first]) && omi_use_valid(&header))
+            tail->last_seq = header.use.prev_seq;
+    }
+    for (size_t i = first; i < walk.used_end; i++) {
+        uint64_t file_size = 0;
+        OmiSegmentHeader header;
+        if (omi_segment_read_header(recovery->dir, walk.numbers[i], &header, &file_size) == 0)
+            recovery->total_bytes += file_size;
+    }
+    for (size_t i = first; rc == 0 && i < walk.used_end && !walk.torn; i++) {
+        for (uint64_t gap = i > first ? walk.numbers[i - 1] + 1 : walk.numbers[i]; rc == 0 && gap < walk.numbers[i];
+             gap++)
+            if (behind_mark(&walk, gap, 0)) {
+                walk.torn = true;
+                rc = drop_rest(&walk, i);
+                break;
+            } else {
+                rc = missing(&walk, i - 1, gap, OM_LOG_DAMAGE_MISSING);
+            }
+        if (rc == 0 && !walk.torn)
+            rc = visit(&walk, i);
+    }
+    if (rc == 0 && !walk.torn)
+        rc = drop_rest(&walk, walk.used_end);
+    if (rc == 0 && recovery->have_mark && tail->last_seq < recovery->mark.seq && walk.rc == 0 && !recovery->live) {
+        OmLogDamage damage = {.kind = OM_LOG_DAMAGE_MISSING,
+                              .segment = recovery->mark.segment,
+                              .offset = recovery->mark.offset,
+                              .lost_first_seq = tail->last_seq + 1,
+                              .lost_last_seq = recovery->mark.seq};
+        tell(&walk, &damage, "the end of the log is gone");
+        tail->last_seq = recovery->mark.seq; /* never give a lost record's number to another one */
+    }
+    free(walk.numbers);
+    return rc != 0 ? rc : walk.rc;
+}
+
+bool omi_recover_id(const OmiLogDir *dir, uint8_t log_id[OM_LOG_ID_SIZE]) {
+    uint64_t *numbers;
+    size_t count;
+    bool found = false;
+    if (omi_dir_segments(dir, &numbers, &count) != 0)
+        return false;
+    for (size_t i = 0; i < count && !found; i++) {
+        OmiSegmentHeader header;
+        found = omi_segment_read_header(dir, numbers[i], &header, 0) == 0 && omi_ident_valid(&header, numbers[i]);
+        if (found)
+            memcpy(log_id, header.ident.log_id, OM_LOG_ID_SIZE);
+    }
+    free(numbers);
+    return found;
+}
