@@ -325,8 +325,8 @@ int om_log_plan(OmLogReader *r, uint64_t from, uint64_t to, uint32_t n, OmLogRan
 int om_log_range_stats(OmLogReader *r, uint64_t from, uint64_t to, OmLogRange *out);
 
 /**
- * Where to stop for a batch of limited size: the smallest end in (from, to] such that [from, end) holds max_records
- * records or max_bytes frame bytes (0 = no such limit), but at least one record; or `to` when the range has less.
+ * Where to stop for a batch of limited size: an end in (from, to] such that [from, end) holds max_records records, or as
+ * few as reach max_bytes of frames (0 = no such limit), but at least one; or `to` when the range has less.
  * to = 0: behind the last record.
  */
 int om_log_limit(OmLogReader *r, uint64_t from, uint64_t to, uint64_t max_records, uint64_t max_bytes, uint64_t *end);

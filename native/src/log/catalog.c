@@ -178,11 +178,14 @@ static int settle_start(OmLogReader *r) {
         size_t i = omi_catalog_find(r, mark.segment);
         if (i < r->entries_count && r->entries[i].number == mark.segment &&
             omi_catalog_entry(r, i)->state == OMI_ENTRY_USED && mark.offset >= OMI_SEGMENT_DATA) {
-            r->end = (OmiPlace){.segment = mark.segment, .offset = mark.offset, .last_seq = mark.seq};
-            return 0;
+            /* The mark may lag behind its own offset by records that came while it was taken: look at them. */
+            rc = omi_locate(r, i, OMI_BY_OFFSET, mark.offset, OMI_EXACT, &r->end);
+            if (rc == 0 && r->end.offset != mark.offset) /* damage before it: not our concern here */
+                r->end = (OmiPlace){.segment = mark.segment, .offset = mark.offset, .last_seq = mark.seq};
+            return rc;
         }
     }
-    /* Without a mark only the last segment can be torn, and with a mark but nothing behind it only the first. */
+    /* Without a mark only the last segment can be torn; a mark of nothing leaves all of it open. */
     bool have_mark = r->control.map && omi_control_mark(r->control.map, &mark);
     ptrdiff_t i = have_mark && mark.segment == 0 ? omi_catalog_first(r) : omi_catalog_last(r);
     if (i >= 0)

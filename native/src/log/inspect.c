@@ -128,7 +128,7 @@ static int recover_dir(const char *path, bool repair, uint32_t flags, const OmLo
     if (rc == 0) {
         rc = omi_recover(&recovery, &tail);
         if (rc == 0 && repair && tail.segment) {
-            rc = omi_sync_dir(&dir);
+            rc = omi_repair_sync(&recovery, tail.first_segment, &tail);
             omi_control_set_mark(&control, tail.last_seq, tail.segment, tail.offset);
             omi_control_set_mark(&control, tail.last_seq, tail.segment, tail.offset);
             atomic_store(&control.map->last_seq, tail.last_seq);

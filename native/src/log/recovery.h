@@ -67,6 +67,9 @@ int omi_repair_move(OmiRecovery *recovery, uint64_t number);
 /** An empty, sealed segment in the place of one that is gone. */
 int omi_repair_fill(OmiRecovery *recovery, uint64_t number, const OmiTail *before);
 
+/** What recovery kept may be in the page cache only (its writer was killed): put it on disk before it is promised. */
+int omi_repair_sync(OmiRecovery *recovery, uint64_t from, const OmiTail *tail);
+
 /** Write the segment's index file anew from its frames. */
 int omi_repair_index(OmiRecovery *recovery, OmiSegment *segment);
 

@@ -151,3 +151,18 @@ int omi_repair_summary(OmiSegment *segment, const OmiTail *tail) {
     omi_seal_write(header, &seal);
     return omi_sync_range(segment->fd, segment->base, 0, OMI_SEGMENT_DATA);
 }
+
+int omi_repair_sync(OmiRecovery *recovery, uint64_t from, const OmiTail *tail) {
+    for (uint64_t number = from; number && number <= tail->segment; number++) {
+        char name[OMI_FILE_NAME_SIZE];
+        omi_file_name(name, number, OMI_SEGMENT_SUFFIX);
+        int fd = openat(recovery->dir->fd, name, O_RDWR | O_CLOEXEC);
+        if (fd < 0)
+            continue; /* pruned meanwhile */
+        int rc = omi_sync_file(fd);
+        close(fd);
+        if (rc != 0)
+            return rc;
+    }
+    return omi_sync_dir(recovery->dir);
+}

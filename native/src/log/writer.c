@@ -54,23 +54,6 @@ static int open_control(OmLogWriter *w, bool create) {
     return omi_control_create(&w->control, &w->dir, w->log_id);
 }
 
-/** What recovery kept may be in the page cache only (the last writer was killed): put it on disk before promising. */
-static int sync_recovered(OmLogWriter *w, uint64_t from, const OmiTail *tail) {
-    for (uint64_t number = from; number && number <= tail->segment; number++) {
-        OmiSegment *segment;
-        int rc = omi_segment_map(&segment, &w->dir, number, true);
-        if (rc == OM_ERR_LOG_NOT_FOUND)
-            continue;
-        if (rc == 0) {
-            rc = omi_sync_file(segment->fd);
-            omi_segment_unref(segment);
-        }
-        if (rc != 0)
-            return rc;
-    }
-    return omi_sync_dir(&w->dir);
-}
-
 /** Find the end of the log, mend its tail, and stand there. */
 static int resume(OmLogWriter *w, bool salvage) {
     OmiRecovery recovery = {.dir = &w->dir, .repair = true, .salvage = salvage, .report = &w->repair_report};
@@ -84,7 +67,7 @@ static int resume(OmLogWriter *w, bool salvage) {
     uint64_t unsynced = recovery.have_mark ? recovery.mark.segment : tail.first_segment;
     uint64_t durable = recovery.have_mark ? recovery.mark.seq : 0;
     if (w->sync != OM_LOG_SYNC_NONE) {
-        rc = sync_recovered(w, unsynced, &tail);
+        rc = omi_repair_sync(&recovery, unsynced, &tail);
         if (rc != 0)
             return rc;
         durable = tail.last_seq;
