@@ -13,6 +13,7 @@ from .batch import Payloads, RecordBatch, ZeroCopyBatch
 from .consumer import Consumer
 from .errors import (
     BadAddress,
+    BadCheckpoint,
     CannotBind,
     CannotConnect,
     CannotCreate,
@@ -42,6 +43,7 @@ from .errors import (
     SendFailed,
     SlowClient,
     SocketError,
+    SparkNotReady,
     Timeout,
     TooManyClients,
     UnsupportedScheme,
@@ -50,9 +52,13 @@ from .errors import (
 from .library import __version__, library_path
 from .producer import Producer, ProducerStats
 from .rings import ConsumerInfo, ConsumerState, RingInfo, inspect, rings, unlink
+from .spark_read import read, read_stream
+from .spark_session import configure, jar_path, spark
+from .struct_schema import struct_schema
 
 __all__ = [
     "BadAddress",
+    "BadCheckpoint",
     "CannotBind",
     "CannotConnect",
     "CannotCreate",
@@ -91,14 +97,21 @@ __all__ = [
     "SendFailed",
     "SlowClient",
     "SocketError",
+    "SparkNotReady",
     "Timeout",
     "TooManyClients",
     "UnsupportedScheme",
     "VersionMismatch",
     "ZeroCopyBatch",
     "__version__",
+    "configure",
     "inspect",
+    "jar_path",
     "library_path",
+    "read",
+    "read_stream",
     "rings",
+    "spark",
+    "struct_schema",
     "unlink",
 ]

@@ -13,14 +13,16 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import Error
-from . import ring
+from . import jar, ring
 
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line; every group of subcommands adds its own."""
     top = argparse.ArgumentParser(prog="ombus", description="Look at and use ombus streams.")
     top.add_argument("--version", action="version", version=f"ombus {__version__}")
-    ring.add_commands(top.add_subparsers(metavar="GROUP", required=True))
+    groups = top.add_subparsers(metavar="GROUP", required=True)
+    ring.add_commands(groups)
+    jar.add_commands(groups)
     return top
 
 
