@@ -11,6 +11,11 @@ int omi_catalog_refresh(OmLogReader *r) {
     int rc = omi_dir_segments(&r->dir, &numbers, &count);
     if (rc != 0)
         return rc;
+    uint64_t pruned = r->control.map ? omi_control_pruned(r->control.map) : 0;
+    size_t gone = 0;
+    while (gone < count && numbers[gone] <= pruned)
+        gone++;
+    memmove(numbers, numbers + gone, (count -= gone) * sizeof *numbers);
     OmiEntry *entries = calloc(count + 1, sizeof *entries);
     if (!entries) {
         free(numbers);
@@ -185,9 +190,12 @@ static int settle_start(OmLogReader *r) {
             return rc;
         }
     }
-    /* Without a mark only the last segment can be torn; a mark of nothing leaves all of it open. */
-    bool have_mark = r->control.map && omi_control_mark(r->control.map, &mark);
-    ptrdiff_t i = have_mark && mark.segment == 0 ? omi_catalog_first(r) : omi_catalog_last(r);
+    /* A mark of nothing leaves the whole log open, from its very first segment; without a mark only the last one is. */
+    bool from_start = r->control.map && omi_control_mark(r->control.map, &mark) && mark.segment == 0;
+    ptrdiff_t i = from_start ? 0 : omi_catalog_last(r);
+    if (from_start && (r->entries_count == 0 || r->entries[0].number != omi_control_pruned(r->control.map) + 1 ||
+                       omi_catalog_entry(r, 0)->state != OMI_ENTRY_USED))
+        i = -1;
     if (i >= 0)
         r->end = (OmiPlace){.segment = r->entries[i].number,
                             .offset = OMI_SEGMENT_DATA,

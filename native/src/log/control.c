@@ -60,7 +60,8 @@ int omi_control_open(OmiControlFile *control, const OmiLogDir *dir, bool must_wr
     return rc;
 }
 
-int omi_control_create(OmiControlFile *control, const OmiLogDir *dir, const uint8_t log_id[OM_LOG_ID_SIZE]) {
+int omi_control_create(OmiControlFile *control, const OmiLogDir *dir, const uint8_t log_id[OM_LOG_ID_SIZE],
+                       bool fresh) {
     control->map = 0;
     control->writable = true;
     /* A new name, then a rename: nobody ever maps half a control file. */
@@ -81,6 +82,10 @@ int omi_control_create(OmiControlFile *control, const OmiLogDir *dir, const uint
     memcpy(map->log_id, log_id, OM_LOG_ID_SIZE);
     map->created_ns = omi_wall_ns();
     map->crc = omi_crc32c(map, offsetof(OmiControl, crc));
+    if (fresh) {
+        omi_control_set_mark(control, 0, 0, 0);
+        omi_control_set_mark(control, 0, 0, 0);
+    }
     rc = omi_sync_file(control->fd);
     if (rc == 0 && renameat(dir->fd, CONTROL_NAME_NEW, dir->fd, CONTROL_NAME) != 0)
         rc = omi_fail_errno(OM_ERR_LOG_OPEN, "cannot put '%s/" CONTROL_NAME "' in place", dir->path);
@@ -158,6 +163,23 @@ void omi_control_set_mark(OmiControlFile *control, uint64_t seq, uint64_t segmen
     *(mark.generation & 1 ? &control->map->mark1 : &control->map->mark0) = mark;
     /* Only start the write: the flush that ends the next segment sync takes it along, and an older mark is safe. */
     sync_file_range(control->fd, OMI_PAGE, OMI_PAGE, SYNC_FILE_RANGE_WRITE);
+}
+
+static uint64_t pruned_word(const OmiControl *control, uint64_t number) {
+    return number << 16 | (omi_crc32c_extend(control->crc, &number, sizeof number) & 0xFFFF);
+}
+
+uint64_t omi_control_pruned(const OmiControl *control) {
+    uint64_t word = atomic_load_explicit(&control->pruned, memory_order_acquire);
+    return word == pruned_word(control, word >> 16) ? word >> 16 : 0;
+}
+
+int omi_control_set_pruned(OmiControlFile *control, uint64_t number) {
+    uint64_t seen = atomic_load(&control->map->pruned);
+    while (omi_control_pruned(control->map) < number &&
+           !atomic_compare_exchange_weak(&control->map->pruned, &seen, pruned_word(control->map, number))) {
+    }
+    return omi_sync_range(control->fd, (uint8_t *)control->map, OMI_PAGE, 2 * OMI_PAGE);
 }
 
 /* Open-file-description locks: released by the kernel when the holder dies, and, unlike flock(), others can ask. The

@@ -59,13 +59,13 @@ static uint64_t later_base_seq(OmLogReader *r, uint64_t number) {
 }
 
 /** A break behind the durable mark of a log that nobody writes is its torn tail: the end, not damage. */
-static bool torn_here(OmLogReader *r) {
+static bool torn_at(OmLogReader *r, uint64_t segment, uint64_t offset) {
     OmiDurableMark mark;
     if (omi_log_locked(&r->dir))
         return false;
     if (!r->control.map || !omi_control_mark(r->control.map, &mark))
-        return later_base_seq(r, r->current->number) == 0;
-    return r->current->number > mark.segment || (r->current->number == mark.segment && r->offset >= mark.offset);
+        return later_base_seq(r, segment) == 0;
+    return segment > mark.segment || (segment == mark.segment && offset >= mark.offset);
 }
 
 static int next_segment(OmLogReader *r, uint64_t after);
@@ -73,7 +73,7 @@ static int next_segment(OmLogReader *r, uint64_t after);
 /** The bytes at the offset are no frame, or none where one must be. */
 static OMI_COLD int frame_damage(OmLogReader *r) {
     OmiSegment *segment = r->current;
-    if (torn_here(r))
+    if (torn_at(r, segment->number, r->offset))
         return 0;
     uint64_t bound = later_base_seq(r, segment->number), from = r->offset;
     uint64_t next = omi_frame_resync(segment->base, from, segment->size, r->last_seq, bound);
@@ -126,8 +126,12 @@ static OMI_COLD int next_segment(OmLogReader *r, uint64_t after) {
                                       r->dir.path, r->position, entry->use.prev_seq);
         }
         damage.kind = OM_LOG_DAMAGE_MISSING;
+        if (torn_at(r, number, 0))
+            return 0;
     } else if (rc == OM_ERR_LOG_CORRUPT) {
         damage.kind = OM_LOG_DAMAGE_FOREIGN;
+        if (torn_at(r, number, 0))
+            return 0;
     } else if (rc != 0) {
         return rc;
     } else {
@@ -137,6 +141,8 @@ static OMI_COLD int next_segment(OmLogReader *r, uint64_t after) {
             damage.kind = OM_LOG_DAMAGE_FOREIGN;
         else if (!ident || !omi_use_valid(header))
             damage.kind = OM_LOG_DAMAGE_HEADER;
+        if (damage.kind == OM_LOG_DAMAGE_HEADER && torn_at(r, number, 0))
+            return 0;
         if (damage.kind == 0 || (damage.kind == OM_LOG_DAMAGE_HEADER && r->skip_corrupt))
             enter(r, segment, OMI_SEGMENT_DATA, r->last_seq);
         if (damage.kind == 0)

@@ -285,6 +285,18 @@ static int visit(Walk *walk, size_t i) {
         return rc;
     const OmiSegmentHeader *header = omi_segment_header(segment);
     bool ident = omi_ident_valid(header, number);
+    if (ident && header->ident.size_bytes > segment->size && may_repair(walk)) {
+        /* Cut short, by a power cut or by hand: give it its length back, as zeros. What is missing shows below. */
+        char name[OMI_FILE_NAME_SIZE];
+        omi_file_name(name, number, OMI_SEGMENT_SUFFIX);
+        rc = omi_file_reserve(recovery->dir, name, segment->fd, header->ident.size_bytes);
+        omi_segment_unref(segment);
+        if (rc == 0)
+            rc = omi_segment_map(&segment, recovery->dir, number, true);
+        if (rc != 0)
+            return rc;
+        header = omi_segment_header(segment);
+    }
     if (ident && memcmp(header->ident.log_id, recovery->log_id, OM_LOG_ID_SIZE) != 0) {
         omi_segment_unref(segment);
         return missing(walk, i, number, OM_LOG_DAMAGE_FOREIGN);
@@ -341,13 +353,36 @@ static void find_used(Walk *walk) {
     }
 }
 
+void omi_recovery_init(OmiRecovery *recovery, const OmiLogDir *dir, const OmiControl *control) {
+    *recovery = (OmiRecovery){.dir = dir};
+    memcpy(recovery->log_id, control->log_id, OM_LOG_ID_SIZE);
+    recovery->have_mark = omi_control_mark(control, &recovery->mark);
+    recovery->pruned = omi_control_pruned(control);
+}
+
+/** Segments that were pruned but whose removal did not reach the disk are not part of the log. */
+static void leave_out_pruned(Walk *walk) {
+    size_t gone = 0;
+    for (; gone < walk->count && walk->numbers[gone] <= walk->recovery->pruned; gone++)
+        if (walk->recovery->repair)
+            omi_segment_remove(walk->recovery->dir, walk->numbers[gone]);
+    walk->count -= gone;
+    memmove(walk->numbers, walk->numbers + gone, walk->count * sizeof *walk->numbers);
+}
+
 int omi_recover(OmiRecovery *recovery, OmiTail *tail) {
     Walk walk = {.recovery = recovery, .tail = tail};
     *tail = (OmiTail){0};
     int rc = omi_dir_segments(recovery->dir, &walk.numbers, &walk.count);
     if (rc != 0)
         return rc;
+    leave_out_pruned(&walk);
     find_used(&walk);
+    if (recovery->have_mark && recovery->mark.segment == 0 && walk.count && walk.numbers[0] != recovery->pruned + 1) {
+        walk.torn = true; /* nothing was ever durable, and the first segment is not there */
+        rc = drop_rest(&walk, 0);
+        walk.used_end = 0;
+    }
     size_t first = 0;
     while (!recovery->all && recovery->have_mark && first + 1 < walk.used_end &&
            walk.numbers[first] < recovery->mark.segment)

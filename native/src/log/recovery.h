@@ -19,6 +19,7 @@ typedef struct OmiRecovery {
     uint8_t log_id[OM_LOG_ID_SIZE];
     bool have_mark;
     OmiDurableMark mark;
+    uint64_t pruned; /* omi_control_pruned() */
     bool live;    /* a writer is at work: its end moves */
     bool all;     /* from the first segment, indexes included; else from the mark's */
     bool repair;  /* cut a torn tail; mend indexes and summaries */
@@ -40,6 +41,9 @@ typedef struct OmiTail {
     uint64_t bytes;
     uint32_t segment_records;
 } OmiTail;
+
+/** Take identity and marks from the control file. */
+void omi_recovery_init(OmiRecovery *recovery, const OmiLogDir *dir, const OmiControl *control);
 
 /** OM_ERR_LOG_CORRUPT when there is damage that was not mended. */
 int omi_recover(OmiRecovery *recovery, OmiTail *tail);

@@ -32,6 +32,7 @@ static int take_options(OmLogWriter *w, const OmLogWriterOptions *given) {
 
 /** The control file as it is, or a new one: for a new log, or for one whose control file was lost. */
 static int open_control(OmLogWriter *w, bool create) {
+    bool fresh = false;
     int rc = omi_control_open(&w->control, &w->dir, true);
     if (rc != OM_ERR_LOG_NOT_FOUND && rc != OM_ERR_LOG_FOREIGN)
         return rc;
@@ -50,21 +51,25 @@ static int open_control(OmLogWriter *w, bool create) {
             return omi_fail(OM_ERR_LOG_NOT_FOUND, "there is no log in '%s'", w->dir.path);
         if (getrandom(w->log_id, sizeof w->log_id, 0) != (ssize_t)sizeof w->log_id)
             return omi_fail_errno(OM_ERR_LOG_IO, "no random numbers for the log's identity");
+        fresh = true;
     }
-    return omi_control_create(&w->control, &w->dir, w->log_id);
+    return omi_control_create(&w->control, &w->dir, w->log_id, fresh);
 }
 
 /** Find the end of the log, mend its tail, and stand there. */
 static int resume(OmLogWriter *w, bool salvage) {
-    OmiRecovery recovery = {.dir = &w->dir, .repair = true, .salvage = salvage, .report = &w->repair_report};
+    OmiRecovery recovery;
     OmiTail tail;
+    omi_recovery_init(&recovery, &w->dir, w->shared);
+    recovery.repair = true;
+    recovery.salvage = salvage;
+    recovery.report = &w->repair_report;
     memcpy(w->log_id, w->shared->log_id, OM_LOG_ID_SIZE);
-    memcpy(recovery.log_id, w->log_id, OM_LOG_ID_SIZE);
-    recovery.have_mark = omi_control_mark(w->shared, &recovery.mark);
     int rc = omi_recover(&recovery, &tail);
     if (rc != 0)
         return rc;
-    uint64_t unsynced = recovery.have_mark ? recovery.mark.segment : tail.first_segment;
+    uint64_t unsynced = recovery.have_mark && recovery.mark.segment > tail.first_segment ? recovery.mark.segment
+                                                                                        : tail.first_segment;
     uint64_t durable = recovery.have_mark ? recovery.mark.seq : 0;
     if (w->sync != OM_LOG_SYNC_NONE) {
         rc = omi_repair_sync(&recovery, unsynced, &tail);
@@ -73,11 +78,11 @@ static int resume(OmLogWriter *w, bool salvage) {
         durable = tail.last_seq;
         omi_control_set_mark(&w->control, tail.last_seq, tail.segment, tail.segment ? tail.offset : 0);
     }
-    w->first_unsynced = unsynced ? unsynced : tail.segment + 1;
+    w->first_unsynced = unsynced;
     w->records_before = tail.records;
     w->bytes_before = tail.bytes;
     w->max_time_ns = tail.max_time_ns;
-    w->next_number = tail.segment + 1;
+    w->next_number = (tail.segment ? tail.segment : recovery.pruned) + 1;
     atomic_store(&w->last_seq, tail.last_seq);
     atomic_store(&w->shared->last_seq, tail.last_seq);
     atomic_store(&w->shared->durable_seq, durable < tail.last_seq ? durable : tail.last_seq);

@@ -122,8 +122,9 @@ static inline void make_log(const char *dir, const OmLogWriterOptions *options, 
 
 /** Path of a file of the log. */
 static inline const char *file_of(const char *dir, const char *name) {
-    static char path[400];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
+    static char path[512];
+    if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
+        FAIL("path too long");
     return path;
 }
 

@@ -102,35 +102,6 @@ int ompy_producer_check(RingProducer *self, int64_t deadline_ns) {
 
 /* ---- publish ---- */
 
-typedef struct Payload {
-    const char *data;
-    Py_ssize_t size;
-    Py_buffer view;
-    bool has_view;
-} Payload;
-
-static inline int payload_get(Payload *payload, PyObject *object) {
-    payload->has_view = !PyBytes_CheckExact(object);
-    if (!payload->has_view)
-        return PyBytes_AsStringAndSize(object, (char **)&payload->data, &payload->size);
-    if (PyObject_GetBuffer(object, &payload->view, PyBUF_SIMPLE) != 0)
-        return -1;
-    payload->data = payload->view.buf;
-    payload->size = payload->view.len;
-    return 0;
-}
-
-static inline void payload_release(Payload *payload) {
-    if (payload->has_view)
-        PyBuffer_Release(&payload->view);
-}
-
-int ompy_producer_too_large(size_t size) {
-    ompy_raise_detail(OM_ERR_BUS_RECORD_TOO_LARGE, "payload of %zu bytes, a ring's record holds at most %d", size,
-                      UINT16_MAX);
-    return OM_ERR_BUS_RECORD_TOO_LARGE;
-}
-
 int ompy_producer_first_seq(const RingProducer *self, const uint64_t *given, uint64_t count, uint64_t *out) {
     *out = given ? *given : self->last_seq + 1;
     if (count <= 1 ? given || self->last_seq != UINT64_MAX : *out != 0 && count - 1 <= UINT64_MAX - *out)
@@ -164,8 +135,11 @@ static int publish_waiting(RingProducer *self, uint64_t seq, uint8_t type, const
 /** Publish at once or wait for room. 0, or an error; a Python error may be set instead of its own. */
 static inline int publish_payload(RingProducer *self, uint64_t seq, uint8_t type, const Payload *payload,
                                   int64_t timeout_ns, int64_t deadline_ns) {
-    if (payload->size > UINT16_MAX)
-        return ompy_producer_too_large((size_t)payload->size);
+    if (payload->size > UINT16_MAX) {
+        ompy_raise_detail(OM_ERR_BUS_RECORD_TOO_LARGE, "payload of %zd bytes, a ring's record holds at most %d",
+                          payload->size, UINT16_MAX);
+        return OM_ERR_BUS_RECORD_TOO_LARGE;
+    }
     int rc = om_bus_stream_publish_timed(self->stream, seq, type, payload->data, (uint16_t)payload->size, 0);
     if (rc == OM_ERR_BUS_TIMEOUT && timeout_ns != 0)
         rc = publish_waiting(self, seq, type, payload, deadline_ns >= 0 ? deadline_ns : ompy_deadline_ns(timeout_ns));
@@ -179,7 +153,7 @@ static inline int publish(RingProducer *self, PyObject *const *arg, int64_t time
     bool is_given = arg[2] && arg[2] != Py_None;
     Payload payload;
     if ((arg[1] && ompy_u64(arg[1], "type", UINT8_MAX, &type) != 0) ||
-        (is_given && ompy_u64(arg[2], "seq", UINT64_MAX, &given) != 0) || payload_get(&payload, arg[0]) != 0)
+        (is_given && ompy_u64(arg[2], "seq", UINT64_MAX, &given) != 0) || ompy_payload_get(&payload, arg[0]) != 0)
         return OM_ERR_BUS_INIT;
     /* Only now: the above may have run Python code. From here to the publishing nothing does. */
     int rc = OM_ERR_BUS_INIT;
@@ -188,7 +162,7 @@ static inline int publish(RingProducer *self, PyObject *const *arg, int64_t time
     if ((deadline_ns < 0 || ompy_producer_check(self, deadline_ns) == 0) &&
         ompy_producer_first_seq(self, is_given ? &given : 0, 1, seq) == 0)
         rc = publish_payload(self, *seq, (uint8_t)type, &payload, timeout_ns, deadline_ns);
-    payload_release(&payload);
+    ompy_payload_release(&payload);
     if (rc == 0)
         self->last_seq = *seq;
     return rc;

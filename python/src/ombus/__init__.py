@@ -9,8 +9,9 @@ Record(seq=1, type=1, payload=b'hello')
 """
 
 from ._native import Record
-from .batch import Payloads, RecordBatch, ZeroCopyBatch
+from .batch import LogBatch, Payloads, RecordBatch, ZeroCopyBatch
 from .consumer import Consumer
+from .damage import Damage, DamageKind
 from .errors import (
     BadAddress,
     BadCheckpoint,
@@ -25,14 +26,33 @@ from .errors import (
     ConsumerStale,
     Corrupt,
     Disconnected,
+    DurabilityTimeout,
     EpochChanged,
     Error,
     Forked,
     GapDetected,
     HandleBusy,
     InvalidArgument,
+    LogCancelled,
+    LogCannotOpen,
+    LogConsumerName,
+    LogCorrupt,
+    LogDiskFull,
+    LogForeign,
+    LogIOError,
+    LogLocked,
+    LogNotFound,
+    LogPruned,
+    LogRecordTooLarge,
+    LogReservation,
+    LogReservedType,
+    LogSequenceLimit,
+    LogSequenceOrder,
+    LogSkipped,
+    LogVersionMismatch,
     NoRecord,
     NoSuchConsumer,
+    NoSuchRecord,
     NotARing,
     OutOfMemory,
     ProtocolError,
@@ -50,7 +70,22 @@ from .errors import (
     VersionMismatch,
 )
 from .library import __version__, library_path
+from .log import Log, LogRange
+from .log_consumer import LogConsumer
+from .log_info import (
+    LogConsumerInfo,
+    LogInfo,
+    LogReport,
+    SegmentInfo,
+    forget_consumer,
+    prune_log,
+    repair_log,
+    verify_log,
+)
+from .log_producer import LogProducer, LogProducerStats
 from .producer import Producer, ProducerStats
+from .ring_consumer import RingConsumer
+from .ring_producer import RingProducer
 from .rings import ConsumerInfo, ConsumerState, RingInfo, inspect, rings, unlink
 from .spark_read import read, read_stream
 from .spark_session import configure, jar_path, spark
@@ -72,15 +107,45 @@ __all__ = [
     "ConsumerStale",
     "ConsumerState",
     "Corrupt",
+    "Damage",
+    "DamageKind",
     "Disconnected",
+    "DurabilityTimeout",
     "EpochChanged",
     "Error",
     "Forked",
     "GapDetected",
     "HandleBusy",
     "InvalidArgument",
+    "Log",
+    "LogBatch",
+    "LogCancelled",
+    "LogCannotOpen",
+    "LogConsumer",
+    "LogConsumerInfo",
+    "LogConsumerName",
+    "LogCorrupt",
+    "LogDiskFull",
+    "LogForeign",
+    "LogIOError",
+    "LogInfo",
+    "LogLocked",
+    "LogNotFound",
+    "LogProducer",
+    "LogProducerStats",
+    "LogPruned",
+    "LogRange",
+    "LogRecordTooLarge",
+    "LogReport",
+    "LogReservation",
+    "LogReservedType",
+    "LogSequenceLimit",
+    "LogSequenceOrder",
+    "LogSkipped",
+    "LogVersionMismatch",
     "NoRecord",
     "NoSuchConsumer",
+    "NoSuchRecord",
     "NotARing",
     "OutOfMemory",
     "Payloads",
@@ -92,8 +157,11 @@ __all__ = [
     "RecordBatch",
     "RecordTooLarge",
     "ReorderDetected",
+    "RingConsumer",
     "RingInUse",
     "RingInfo",
+    "RingProducer",
+    "SegmentInfo",
     "SendFailed",
     "SlowClient",
     "SocketError",
@@ -105,13 +173,17 @@ __all__ = [
     "ZeroCopyBatch",
     "__version__",
     "configure",
+    "forget_consumer",
     "inspect",
     "jar_path",
     "library_path",
     "read",
     "read_stream",
+    "prune_log",
+    "repair_log",
     "rings",
     "spark",
     "struct_schema",
     "unlink",
+    "verify_log",
 ]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ._native import LogReader
 from .checkpoint import IDS, Checkpoint, Position
 from .errors import BadCheckpoint, InvalidArgument
 
@@ -117,5 +118,9 @@ class Target:
 
 
 def seq_at(directory: str, time_ns: int) -> int:
-    """wal_seq of the first record at which the clock had reached that time, or behind the last."""
-    raise NotImplementedError
+    """wal_seq of the first record at which the clock had reached that time, or the one behind the last."""
+    reader = LogReader(directory, 0, False, None)
+    try:
+        return reader.seek_time(time_ns)
+    finally:
+        reader.close()

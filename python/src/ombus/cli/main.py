@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import Error
-from . import jar, ring
+from . import checkpoint, jar, lag, ring
 
 
 def parser() -> argparse.ArgumentParser:
@@ -22,6 +22,8 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"ombus {__version__}")
     groups = top.add_subparsers(metavar="GROUP", required=True)
     ring.add_commands(groups)
+    lag.add_commands(groups)
+    checkpoint.add_commands(groups)
     jar.add_commands(groups)
     return top
 
