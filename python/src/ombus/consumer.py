@@ -34,7 +34,7 @@ class Consumer:
     Iteration waits for records, and ends when none came for `timeout` seconds (None: never).
     """
 
-    __slots__ = ("uri",)
+    __slots__ = ()
 
     #: The address it was opened with.
     uri: str

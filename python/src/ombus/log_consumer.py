@@ -35,7 +35,7 @@ class LogConsumer(_native.LogReader, Consumer):
     power cut can no longer take back. One thread at a time; not usable after fork().
     """
 
-    __slots__ = ("_dir", "name")
+    __slots__ = ("_dir", "name", "uri")
 
     def __init__(
         self,

@@ -74,7 +74,7 @@ class LogProducer(_native.LogWriter, Producer):
     May be shared by threads: they publish one after the other. Not usable after fork().
     """
 
-    __slots__ = ("_keep",)
+    __slots__ = ("_keep", "uri")
 
     def __init__(
         self,

@@ -48,7 +48,7 @@ class Producer:
     1
     """
 
-    __slots__ = ("uri",)
+    __slots__ = ()
 
     #: The address it was opened with.
     uri: str

@@ -27,7 +27,7 @@ class RingConsumer(_native.RingConsumer, Consumer):
     ring's own memory (see :class:`~ombus.ZeroCopyBatch`). One thread at a time; not usable after fork().
     """
 
-    __slots__ = ("zero_copy",)
+    __slots__ = ("uri", "zero_copy")
 
     def __init__(
         self,
