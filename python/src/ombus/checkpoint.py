@@ -122,8 +122,9 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         text = os.fspath(path)
-        self.path = Path(text.removeprefix("file://") if text.startswith("file:///") else text.removeprefix("file:"))
-        if "://" in str(self.path):
+        local = text.removeprefix("file://") if text.startswith("file:///") else text.removeprefix("file:")
+        self.path = Path(local)
+        if "://" in local:
             raise BadCheckpoint(f"{text}: only local paths can be read; copy it here, with all its folders")
         if not (self.path / "offsets").is_dir():
             raise BadCheckpoint(f"{text}: there is no folder `offsets`: name a query's checkpointLocation")

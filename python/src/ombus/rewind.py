@@ -37,7 +37,7 @@ def log_ends(uris: Iterable[str]) -> list[LogEnds]:
         if address.log_dir is None:
             raise InvalidArgument(f"{uri!r} names no log: use log:///dir or shm://name?log=/dir")
         info = log_info(address.log_dir)
-        found.append(LogEnds(address.stream, address.log_dir, info.id.hex(), info.first_seq or info.last_seq + 1, info.last_seq + 1))
+        found.append(LogEnds(address.stream, address.log_dir, info.id, info.first_seq or info.last_seq + 1, info.last_seq + 1))
     return found
 
 
