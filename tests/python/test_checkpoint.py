@@ -100,7 +100,10 @@ def test_show_a_batch_that_was_not_committed_and_a_source_without_position(check
 
 def test_show_without_an_ombus_source(tmp_path):
     write_batch(tmp_path, 0, RATE)
-    assert run("checkpoint", "show", tmp_path).stdout == "query without an id, without state\nno position of an ombus source\n"
+    assert (
+        run("checkpoint", "show", tmp_path).stdout
+        == "query without an id, without state\nno position of an ombus source\n"
+    )
 
 
 # ---- rewind ----
@@ -194,7 +197,9 @@ def test_a_query_that_seems_to_run(checkpoint, child):
     result = run("checkpoint", "rewind", checkpoint, "--to", '{"engine-0": 3}')
     assert "a query seems to use it (it changed 0 s ago)" in result.stderr
     make_old(checkpoint)
-    holder = child("import sys; f = open(sys.argv[1]); print('open', flush=True); input()", str(checkpoint / "metadata"))
+    holder = child(
+        "import sys; f = open(sys.argv[1]); print('open', flush=True); input()", str(checkpoint / "metadata")
+    )
     holder.line()
     result = run("checkpoint", "rewind", checkpoint, "--to", '{"engine-0": 3}')
     assert f"process {holder.pid} has files open in it" in result.stderr

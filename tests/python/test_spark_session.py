@@ -13,7 +13,14 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = ("PYSPARK_PYTHON", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "MASTER")
+ENVIRONMENT = (
+    "PYSPARK_PYTHON",
+    "PYSPARK_SUBMIT_ARGS",
+    "SPARK_CONF_DIR",
+    "SPARK_REMOTE",
+    "PYSPARK_GATEWAY_PORT",
+    "MASTER",
+)
 
 
 @pytest.fixture

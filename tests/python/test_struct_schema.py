@@ -74,9 +74,7 @@ def test_offsets_are_given_where_a_c_compiler_would_choose_others():
 
 def test_nested_records_and_arrays():
     dtype = [("leg", [("price", "<i8"), ("size", "<i8")], 2)]
-    assert ombus.struct_schema(dtype) == (
-        "leg_0_price int64, leg_0_size int64, leg_1_price int64, leg_1_size int64"
-    )
+    assert ombus.struct_schema(dtype) == ("leg_0_price int64, leg_0_size int64, leg_1_price int64, leg_1_size int64")
     assert ombus.struct_schema([("a b", "<i4"), ("1st", "<i4")]) == "`a b` int32, `1st` int32"
 
 

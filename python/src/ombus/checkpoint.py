@@ -14,12 +14,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import BadCheckpoint
 
 #: In an ombus offset, beside the streams' positions: the identities of their logs.
 IDS = "__ids"
+#: In a source's folder: where a query without a batch begins. Written by the source when it starts first.
+INITIAL_OFFSET = "ombus-initial-offset"
+#: In a source's folder: the logs of rings that have none of their own.
+SPOOL = "ombus-spool"
 #: The only version that Spark's files have had so far.
 VERSION = "v1"
 #: A checkpoint that changed so recently probably belongs to a running query.
@@ -54,7 +58,9 @@ class Position:
 
     def to_json(self) -> str:
         """As the source writes it."""
-        return json.dumps({**dict(sorted(self.streams.items())), IDS: dict(sorted(self.ids.items()))}, separators=(",", ":"))
+        return json.dumps(
+            {**dict(sorted(self.streams.items())), IDS: dict(sorted(self.ids.items()))}, separators=(",", ":")
+        )
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,7 @@ class Batch:
 class Rewound:
     """What :meth:`Checkpoint.rewind` did."""
 
-    #: The batch whose end was moved; the query goes on with the next one.
+    #: The batch whose end was moved; the query goes on with the next one. -1: the query's start was moved.
     batch: int
     before: Mapping[int, Position]
     after: Mapping[int, Position]
@@ -111,6 +117,15 @@ class Rewound:
     backup: Path | None
     #: What the user must know about the query's sink and state.
     notes: Sequence[str]
+
+
+class _Plan(NamedTuple):
+    batch: int
+    #: As it is to be written; None: the query begins anew, elsewhere.
+    moved: Batch | None
+    notes: Sequence[str]
+    #: Whether it must be marked as committed.
+    commit: bool = False
 
 
 class Checkpoint:
@@ -167,6 +182,10 @@ class Checkpoint:
         except (OSError, ValueError) as error:
             raise BadCheckpoint(f"{file}: {error}") from None
 
+    def spools(self) -> list[Path]:
+        """The logs that the query itself keeps, of rings without one; each is named after its stream."""
+        return sorted(folder for folder in (self.path / "sources").glob(f"*/{SPOOL}/*") if folder.is_dir())
+
     def users(self) -> str:
         """Why a query seems to run on this checkpoint; empty when nothing says so. Spark itself leaves no lock."""
         changed = max(
@@ -193,20 +212,15 @@ class Checkpoint:
             raise BadCheckpoint(f"{self.path}: source {strange} is not an ombus source with a position")
         if not force and (users := self.users()):
             raise BadCheckpoint(f"{self.path}: a query seems to use it ({users}): stop it, then wait or use --force")
-        batch, notes, commit = self._moved_batch(batch, moved)
+        plan = self._plan(batch, moved)
         backup = None
         if not dry_run:
             backup = self._backup()
-            for number in _numbers(self.path / "offsets"):
-                if number > batch.id:
-                    _remove(self.path / "offsets" / str(number))
-            _write(self.path / "offsets" / str(batch.id), batch.to_text())
-            if commit:
-                _write(self.path / "commits" / str(batch.id), f'{VERSION}\n{{"nextBatchWatermarkMs":{batch.watermark_ms}}}')
-        return Rewound(batch.id, before, {**before, **moved}, backup, notes)
+            self._carry_out(plan, moved)
+        return Rewound(plan.batch, before, {**before, **moved}, backup, plan.notes)
 
-    def _moved_batch(self, last: Batch, moved: Mapping[int, Position]) -> tuple[Batch, list[str], bool]:
-        """The batch to write, what to tell, and whether it must be marked as committed."""
+    def _plan(self, last: Batch, moved: Mapping[int, Position]) -> _Plan:
+        """Which batch is to end elsewhere, and what the user must know."""
         notes = [
             "the sink is not rewound: records that are read again are written again, under new batch numbers; "
             "a sink that must hold them once needs a key (stream, wal_seq)"
@@ -218,22 +232,34 @@ class Checkpoint:
                 f"the watermark stays at {_utc(last.watermark_ms)}: stateful operators drop records that are older"
             )
         if last.committed:
-            return last.with_positions(moved), notes, False
+            return _Plan(last.id, last.with_positions(moved), notes)
         if not self.stateful:
             notes.append(f"batch {last.id} was planned but not committed: the sink may or may not have its records")
-            return last.with_positions(moved), notes, True
+            return _Plan(last.id, last.with_positions(moved), notes, commit=True)
         # Its state may not exist, so it cannot count as done: go on after the batch before it.
-        earlier = [batch for batch in self.batches() if batch.committed]
-        if not earlier or set(moved) - set(earlier[-1].positions):
-            raise BadCheckpoint(
-                f"{self.path}: its only batch was never committed, so there is no state to go on from: "
-                "start the query with a new checkpoint and startingOffsets"
-            )
         notes.append(
             f"batch {last.id} was planned but not committed, and is planned again: "
             "should the sink have it already and skip known batches, its new records are missing there"
         )
-        return earlier[-1].with_positions(moved), notes, False
+        earlier = [batch for batch in self.batches() if batch.committed]
+        if earlier and not set(moved) - set(earlier[-1].positions):
+            return _Plan(earlier[-1].id, earlier[-1].with_positions(moved), notes)
+        if earlier:
+            raise BadCheckpoint(f"{self.path}: its last committed batch has no position of that source yet")
+        return _Plan(-1, None, notes)
+
+    def _carry_out(self, plan: _Plan, moved: Mapping[int, Position]) -> None:
+        for number in _numbers(self.path / "offsets"):
+            if number > plan.batch:
+                _remove(self.path / "offsets" / str(number))
+        if plan.moved is None:
+            for source, position in moved.items():
+                _write(self.path / "sources" / str(source) / INITIAL_OFFSET, position.to_json())
+            return
+        _write(self.path / "offsets" / str(plan.batch), plan.moved.to_text())
+        if plan.commit:
+            commit = f'{VERSION}\n{{"nextBatchWatermarkMs":{plan.moved.watermark_ms}}}'
+            _write(self.path / "commits" / str(plan.batch), commit)
 
     def _backup(self) -> Path:
         folder = self.path / time.strftime("ombus-backup-%Y%m%dT%H%M%SZ", time.gmtime())
@@ -244,9 +270,9 @@ class Checkpoint:
                 break
             except FileExistsError:
                 number += 1
-        for name in ("offsets", "commits"):
+        for name in ("offsets", "commits", "sources"):
             if (self.path / name).is_dir():
-                shutil.copytree(self.path / name, target / name)
+                shutil.copytree(self.path / name, target / name, ignore=shutil.ignore_patterns(SPOOL))
         return target
 
 

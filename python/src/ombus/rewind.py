@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from ._native import LogReader
 from .checkpoint import IDS, Checkpoint, Position
 from .errors import BadCheckpoint, InvalidArgument
-
 from .log_info import log_info
 from .times import to_ns
 from .uri import StreamUri
@@ -37,7 +36,9 @@ def log_ends(uris: Iterable[str]) -> list[LogEnds]:
         if address.log_dir is None:
             raise InvalidArgument(f"{uri!r} names no log: use log:///dir or shm://name?log=/dir")
         info = log_info(address.log_dir)
-        found.append(LogEnds(address.stream, address.log_dir, info.id, info.first_seq or info.last_seq + 1, info.last_seq + 1))
+        found.append(
+            LogEnds(address.stream, address.log_dir, info.id, info.first_seq or info.last_seq + 1, info.last_seq + 1)
+        )
     return found
 
 
@@ -73,18 +74,24 @@ class Target:
             raise InvalidArgument("the position names no stream")
         return cls(places)
 
-    def resolve(self, checkpoint: Checkpoint, logs: Iterable[LogEnds], source: int | None = None) -> dict[int, Position]:
+    def resolve(
+        self, checkpoint: Checkpoint, logs: Iterable[LogEnds], source: int | None = None
+    ) -> dict[int, Position]:
         """The positions of all sources that move."""
         by_name = {log.stream: log for log in logs}
         present = checkpoint.last.positions
         if not present:
             raise BadCheckpoint(f"{checkpoint.path}: its last batch has no ombus source with a position")
         if source is not None and source not in present:
-            raise BadCheckpoint(f"{checkpoint.path}: source {source} is not an ombus source; there is {sorted(present)}")
+            raise BadCheckpoint(
+                f"{checkpoint.path}: source {source} is not an ombus source; there is {sorted(present)}"
+            )
         chosen = {number: position for number, position in present.items() if source in (None, number)}
         streams = {stream for position in chosen.values() for stream in position.streams}
         if strange := sorted(set(self.places) - streams - {"*"}):
-            raise BadCheckpoint(f"{checkpoint.path} has no stream {', '.join(strange)}; there is {', '.join(sorted(streams))}")
+            raise BadCheckpoint(
+                f"{checkpoint.path} has no stream {', '.join(strange)}; there is {', '.join(sorted(streams))}"
+            )
         return {number: self._move(position, by_name) for number, position in chosen.items()}
 
     def _move(self, position: Position, logs: Mapping[str, LogEnds]) -> Position:
@@ -111,7 +118,9 @@ class Target:
             return log.next_seq
         if isinstance(place, int):
             if not log.first_seq <= place <= log.next_seq:
-                raise InvalidArgument(f"stream {stream!r} holds wal_seq {log.first_seq} to {log.next_seq - 1}, not {place}")
+                raise InvalidArgument(
+                    f"stream {stream!r} holds wal_seq {log.first_seq} to {log.next_seq - 1}, not {place}"
+                )
             return place
         assert self.time_ns is not None
         return seq_at(log.directory, self.time_ns)

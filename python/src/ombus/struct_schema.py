@@ -56,7 +56,11 @@ def _places(fields: list[_Field]) -> Iterator[str]:
 # ---- NumPy ----
 
 _NUMPY_TYPES = {
-    **{f"{sign}{bytes_}": f"{name}{8 * bytes_}" for sign, name in (("i", "int"), ("u", "uint")) for bytes_ in (1, 2, 4, 8)},
+    **{
+        f"{sign}{bytes_}": f"{name}{8 * bytes_}"
+        for sign, name in (("i", "int"), ("u", "uint"))
+        for bytes_ in (1, 2, 4, 8)
+    },
     "f4": "float",
     "f8": "double",
     "b1": "boolean",
