@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import ombus
 import pytest
@@ -121,7 +122,7 @@ def test_rewind_to_json(checkpoint):
     assert not (checkpoint / "offsets" / ".2.crc").exists()
     assert (checkpoint / "offsets" / ".1.crc").exists()
     # The backup is as it was.
-    assert {name: open(f"{done['backup']}/offsets/{name}").read() for name in "012"} == before
+    assert {name: Path(f"{done['backup']}/offsets/{name}").read_text() for name in "012"} == before
     assert sorted(os.listdir(f"{done['backup']}/commits")) == sorted([*"012", ".0.crc", ".1.crc", ".2.crc"])
     assert any("written again" in note for note in done["notes"])
 
@@ -228,11 +229,28 @@ def test_a_planned_batch_is_planned_again_when_there_is_state(checkpoint):
     assert "the watermark stays at 2026-01-01T00:00:00Z" in notes
 
 
-def test_state_without_a_committed_batch(tmp_path):
+def test_state_without_a_committed_batch_begins_anew(tmp_path):
     (tmp_path / "state").mkdir()
+    first = tmp_path / "sources" / "0" / "ombus-initial-offset"
+    first.parent.mkdir(parents=True)
+    first.write_text(offset(7))
     write_batch(tmp_path, 0, offset(10), committed=False)
-    result = run("checkpoint", "rewind", tmp_path, "--to", '{"engine-0": 3}')
-    assert "start the query with a new checkpoint" in result.stderr
+    done = run_json("checkpoint", "rewind", tmp_path, "--to", '{"engine-0": 3}')
+    assert done["batch"] == -1
+    assert first.read_text() == offset(3)
+    assert not Checkpoint(tmp_path).batches()
+    assert (Path(done["backup"]) / "sources" / "0" / first.name).read_text() == offset(7)
+
+
+def test_a_ring_s_spool_is_found_in_the_checkpoint(checkpoint):
+    spool = checkpoint / "sources" / "1" / "ombus-spool" / "engine-0"
+    spool.parent.mkdir(parents=True)
+    with ombus.Producer(f"log://{spool}") as producer:
+        producer.publish_batch([b"x"] * 5)
+    make_old(checkpoint)
+    done = run_json("checkpoint", "rewind", checkpoint, "--to", "latest")
+    assert done["after"] == {"1": {"engine-0": 6}}
+    assert not list(Path(done["backup"]).glob("sources/1/*"))
 
 
 @pytest.mark.parametrize(

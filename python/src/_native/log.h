@@ -7,7 +7,7 @@
 #include "ombus/om_bus_log.h"
 #include "ombus/om_log.h"
 
-/* ---- log_writer.c, log_writer_batch.c ---- */
+/* ---- log_writer.c, log_writer_batch.c, log_writer_columns.c ---- */
 
 typedef struct LogWriter {
     PyObject_HEAD OmLogWriter *log; /* NULL = closed */
@@ -38,6 +38,7 @@ static inline uint64_t ompy_log_writer_next(const LogWriter *self) {
     return self->floor_seq > om_log_writer_last_seq(self->log) ? self->floor_seq + 1 : 0;
 }
 
+PyObject *ompy_log_writer_append_columns(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 PyObject *ompy_log_writer_publish_batch(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 /* ---- log_reader.c, log_columns.c ---- */

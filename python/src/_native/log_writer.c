@@ -362,6 +362,8 @@ static PyMethodDef methods[] = {
      "Wait until everything up to `seq` (None: the last record) is on disk; several waiters share one sync.\n"
      "DurabilityTimeout after `timeout` seconds (None: for ever). Also while other threads publish.\n\n"
      "    >>> producer.wait_durable(producer.publish(b'paid'))\n"},
+    {"_append_columns", OMPY_FASTCALL(ompy_log_writer_append_columns), METH_FASTCALL,
+     "(seqs, types, times, offsets, payloads) as buffers: append rows as they are; returns how many"},
     {"_close", writer_close, METH_NOARGS, "Sync and close the handle."},
     {"_destroy", writer_destroy, METH_NOARGS, "The same, and remove the ring's name."},
     {"_counters", writer_counters, METH_NOARGS, "The fields of LogProducerStats"},

@@ -50,6 +50,7 @@ from .errors import (
     LogSequenceOrder,
     LogSkipped,
     LogVersionMismatch,
+    MissingPackage,
     NoRecord,
     NoSuchConsumer,
     NoSuchRecord,
@@ -68,6 +69,7 @@ from .errors import (
     TooManyClients,
     UnsupportedScheme,
     VersionMismatch,
+    WalDamaged,
 )
 from .library import __version__, library_path
 from .log import Log, LogRange
@@ -143,6 +145,7 @@ __all__ = [
     "LogSequenceOrder",
     "LogSkipped",
     "LogVersionMismatch",
+    "MissingPackage",
     "NoRecord",
     "NoSuchConsumer",
     "NoSuchRecord",
@@ -170,6 +173,7 @@ __all__ = [
     "TooManyClients",
     "UnsupportedScheme",
     "VersionMismatch",
+    "WalDamaged",
     "ZeroCopyBatch",
     "__version__",
     "configure",

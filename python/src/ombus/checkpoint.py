@@ -286,7 +286,7 @@ def _numbers(folder: Path) -> list[int]:
 
 def _write(file: Path, text: str) -> None:
     """Replace a file in one step; the checksum that Hadoop keeps beside it would not fit any more."""
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f".{file.name}.ombus-new")
     with new.open("w", encoding="utf-8") as stream:
         stream.write(text)

@@ -257,6 +257,8 @@ class LogSequenceLimit(Error, ValueError, code=-845):
 class LogRecordTooLarge(RecordTooLarge, code=-846):
     """The payload is larger than 64 MiB."""
 
+    text = "payload larger than 64 MiB: split it into several records"
+
 
 class LogCorrupt(Corrupt, code=-847):
     """The log is damaged; :attr:`damage` says where, and which wal_seq are lost."""
@@ -309,6 +311,21 @@ class LogCancelled(Error, code=-857):
     """Stopped by the caller."""
 
     text = "stopped by the caller: start it again"
+
+
+class WalDamaged(Corrupt):
+    """An OpenMatch WAL file is damaged at :attr:`offset`."""
+
+    text = "the WAL file is damaged: import what is before it, or go on behind it with --skip-damage"
+
+    #: Where in the file.
+    offset: int = 0
+
+
+class MissingPackage(Error):
+    """An optional package is needed for this."""
+
+    text = "a package is missing: install it with pip"
 
 
 def from_code(code: int, detail: str = "") -> Error:

@@ -104,6 +104,11 @@ class LogRange:
         with self._open() as reader:
             return reader._range_stats(*self._bounds(reader))[0]
 
+    def counts(self) -> tuple[int, int]:
+        """How many records, and how many bytes their frames have; from the index, without reading them."""
+        with self._open() as reader:
+            return reader._range_stats(*self._bounds(reader))
+
     def __bool__(self) -> bool:
         return len(self) > 0
 
@@ -170,7 +175,7 @@ class LogRange:
         try:
             return pa.RecordBatchReader.from_stream(self).read_all()
         except (pa.ArrowException, OSError) as error:
-            raise _typed(error) from None
+            raise typed_error(error) from None
 
     def to_pandas(self) -> pandas.DataFrame:
         """All records as a pandas DataFrame; through pyarrow where that is installed."""
@@ -332,7 +337,7 @@ def _warn(skipped: LogSkipped) -> None:
     warnings.warn(str(skipped), RuntimeWarning, stacklevel=3)
 
 
-def _typed(error: Exception) -> Exception:
+def typed_error(error: Exception) -> Exception:
     """The exception that an Arrow stream could only pass on as text."""
     found = re.search(r"(OM_ERR_\w+): .*?\((.*)\)", str(error), re.DOTALL)
     code = _native.error_codes().get(found[1]) if found else None

@@ -35,11 +35,13 @@ def log_ends(uris: Iterable[str]) -> list[LogEnds]:
         address = StreamUri.parse(uri)
         if address.log_dir is None:
             raise InvalidArgument(f"{uri!r} names no log: use log:///dir or shm://name?log=/dir")
-        info = log_info(address.log_dir)
-        found.append(
-            LogEnds(address.stream, address.log_dir, info.id, info.first_seq or info.last_seq + 1, info.last_seq + 1)
-        )
+        found.append(_ends(address.stream, address.log_dir))
     return found
+
+
+def _ends(stream: str, directory: str) -> LogEnds:
+    info = log_info(directory)
+    return LogEnds(stream, directory, info.id, info.first_seq or info.last_seq + 1, info.last_seq + 1)
 
 
 @dataclass(frozen=True)
@@ -74,24 +76,20 @@ class Target:
             raise InvalidArgument("the position names no stream")
         return cls(places)
 
-    def resolve(
-        self, checkpoint: Checkpoint, logs: Iterable[LogEnds], source: int | None = None
-    ) -> dict[int, Position]:
-        """The positions of all sources that move."""
-        by_name = {log.stream: log for log in logs}
+    def resolve(self, checkpoint: Checkpoint, logs: list[LogEnds], source: int | None = None) -> dict[int, Position]:
+        """The positions of all sources that move; `logs` beside those that the query keeps itself."""
+        spools = [_ends(folder.name, str(folder)) for folder in checkpoint.spools()]
+        by_name = {log.stream: log for log in [*spools, *logs]}
         present = checkpoint.last.positions
         if not present:
             raise BadCheckpoint(f"{checkpoint.path}: its last batch has no ombus source with a position")
         if source is not None and source not in present:
-            raise BadCheckpoint(
-                f"{checkpoint.path}: source {source} is not an ombus source; there is {sorted(present)}"
-            )
+            raise BadCheckpoint(f"{checkpoint.path}: source {source} is not an ombus source, only {sorted(present)}")
         chosen = {number: position for number, position in present.items() if source in (None, number)}
         streams = {stream for position in chosen.values() for stream in position.streams}
         if strange := sorted(set(self.places) - streams - {"*"}):
-            raise BadCheckpoint(
-                f"{checkpoint.path} has no stream {', '.join(strange)}; there is {', '.join(sorted(streams))}"
-            )
+            known = ", ".join(sorted(streams))
+            raise BadCheckpoint(f"{checkpoint.path} has no stream {', '.join(strange)}; there is {known}")
         return {number: self._move(position, by_name) for number, position in chosen.items()}
 
     def _move(self, position: Position, logs: Mapping[str, LogEnds]) -> Position:
@@ -118,9 +116,8 @@ class Target:
             return log.next_seq
         if isinstance(place, int):
             if not log.first_seq <= place <= log.next_seq:
-                raise InvalidArgument(
-                    f"stream {stream!r} holds wal_seq {log.first_seq} to {log.next_seq - 1}, not {place}"
-                )
+                held = f"{log.first_seq} to {log.next_seq - 1}"
+                raise InvalidArgument(f"stream {stream!r} holds wal_seq {held}, not {place}")
             return place
         assert self.time_ns is not None
         return seq_at(log.directory, self.time_ns)

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -130,3 +131,12 @@ def ring_uri(name: str) -> str:
     if name.startswith(RING_PREFIX) and name != RING_PREFIX:
         return "shm://" + quote(name[len(RING_PREFIX) :], safe="")
     return "shm:///" + quote(name.removeprefix("/"), safe="")
+
+
+def log_uri(directory: str) -> str:
+    """The address of a log by its directory.
+
+    >>> log_uri("/var/ombus/engine 0")
+    'log:///var/ombus/engine%200'
+    """
+    return "log://" + quote(os.path.abspath(directory))

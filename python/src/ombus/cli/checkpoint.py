@@ -6,7 +6,7 @@ import argparse
 
 from ..checkpoint import Batch, Checkpoint, Position, Rewound
 from ..rewind import Target, log_ends
-from .command import Commands, add_command
+from .commands import Commands, add_command
 from .output import Value, print_json, print_table
 
 SHOWN_BATCHES = 10
@@ -111,7 +111,8 @@ def _rewind(options: argparse.Namespace) -> None:
         print_json(_rewound_json(done))
         return
     verb = "would go on" if options.dry_run else "goes on"
-    print(f"after batch {done.batch} the query {verb} at:")
+    when = f"after batch {done.batch}" if done.batch >= 0 else "from its start"
+    print(f"{when} the query {verb} at:")
     print_table(_moves(done))
     if done.backup:
         print(f"the files as they were: {done.backup}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 
 from ..spark_session import jar_path
-from .command import Commands, add_command
+from .commands import Commands, add_command
 from .output import print_json
 
 
-def add_commands(groups: Commands) -> None:
+def add_command_to(groups: Commands) -> None:
     """Add `jar`."""
     add_command(groups, "jar", _jar, "print the path of the Spark connector's jar")
 

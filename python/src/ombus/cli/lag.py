@@ -1,72 +1,84 @@
-"""`ombus lag`: how far every reader of a stream is behind. A Spark query is a named consumer of the logs it reads."""
+"""`ombus lag`: how far the consumers of logs and rings are behind."""
 
 from __future__ import annotations
 
 import argparse
-import time
 
-from ..errors import InvalidArgument
-from ..log_info import log_consumers, log_info
-from ..rings import ConsumerState, inspect
-from ..uri import StreamUri
-from .command import Commands, add_command
+from ..errors import Error
+from ..log import Log
+from ..log_info import LogPath, log_consumers, log_dir
+from ..rings import ConsumerState, inspect, rings
+from ..times import format_ns
+from ..uri import StreamUri, log_uri
+from .commands import Commands, add_command
 from .output import Value, print_json, print_table
 
 
-def add_commands(groups: Commands) -> None:
+def add_command_to(groups: Commands) -> None:
     """Add `lag`."""
-    lag = add_command(groups, "lag", _lag, "show how far the readers of streams are behind")
-    lag.add_argument("uri", nargs="+", help="log:///dir: its named consumers; shm://name: those of the ring")
+    lag = add_command(groups, "lag", _lag, "how far consumers are behind")
+    lag.add_argument(
+        "stream", nargs="*", help="directories of logs, log:///DIR, shm://NAME; all rings of this host when left out"
+    )
 
 
 def _lag(options: argparse.Namespace) -> None:
-    rows = [row for uri in options.uri for row in _rows(uri)]
+    rows: list[dict[str, Value]] = []
+    for stream in options.stream or [ring.uri for ring in rings()]:
+        if "://" in stream and StreamUri.parse(stream).scheme == "shm":
+            rows += _ring_rows(stream)
+        if "://" not in stream or StreamUri.parse(stream).log_dir is not None:
+            where = log_uri(log_dir(stream))
+            rows += [{"stream": where, **row} for row in log_rows(stream)]
     if options.format == "json":
         print_json(rows)
-    elif rows:
-        print_table(rows)
     else:
-        print("no reader has saved a position")
+        print_table(rows)
 
 
-def _rows(uri: str) -> list[dict[str, Value]]:
-    address = StreamUri.parse(uri)
-    if address.scheme == "tcp":
-        raise InvalidArgument(f"{uri}: a server does not tell its clients' positions; ask where the log is")
-    rows = _ring_rows(uri, address) if address.scheme == "shm" else []
-    if address.log_dir is not None:
-        rows += _log_rows(address.stream, address.log_dir)
+def _ring_rows(uri: str) -> list[dict[str, Value]]:
+    return [
+        {
+            "stream": uri.partition("?")[0],
+            "consumer": f"{slot.index} ({slot.state.name.lower()}, pid {slot.pid})",
+            "wal_seq": slot.wal_seq,
+            "lag_records": slot.lag,
+            "lag_bytes": None,
+            "lag_seconds": None,
+            "saved": None,
+        }
+        for slot in inspect(uri).consumers
+        if slot.state is not ConsumerState.FREE
+    ]
+
+
+def log_rows(path: LogPath) -> list[dict[str, Value]]:
+    """Each named consumer of a log: where it stands and what it has not read yet."""
+    rows: list[dict[str, Value]] = []
+    with Log(path) as log:
+        for consumer in log_consumers(path):
+            row: dict[str, Value] = {"consumer": consumer.name, "wal_seq": consumer.wal_seq}
+            if consumer.error is None:
+                row |= _lag_of(log, consumer.wal_seq)
+            else:
+                row |= {"wal_seq": None, "lag_records": None, "lag_bytes": None, "lag_seconds": None}
+            rows.append({**row, "saved": format_ns(consumer.saved_ns)})
     return rows
 
 
-def _log_rows(stream: str, directory: str) -> list[dict[str, Value]]:
-    last_seq = log_info(directory).last_seq
-    return [
-        {
-            "stream": stream,
-            "consumer": consumer.name,
-            "wal_seq": consumer.wal_seq,
-            "last_wal_seq": last_seq,
-            "lag": max(last_seq - consumer.wal_seq, 0),
-            "saved_s_ago": round(max(time.time_ns() - consumer.saved_ns, 0) / 1e9),
-            "state": str(consumer.error) if consumer.error else "ok",
-        }
-        for consumer in log_consumers(directory)
-    ]
-
-
-def _ring_rows(uri: str, address: StreamUri) -> list[dict[str, Value]]:
-    ring = inspect("shm://" + uri.removeprefix("shm://").partition("?")[0])
-    return [
-        {
-            "stream": address.stream,
-            "consumer": f"ring slot {slot.index}, pid {slot.pid}",
-            "wal_seq": slot.wal_seq,
-            "last_wal_seq": ring.last_wal_seq,
-            "lag": slot.lag,
-            "saved_s_ago": 0,
-            "state": slot.state.name.lower(),
-        }
-        for slot in ring.consumers
-        if slot.state is not ConsumerState.FREE
-    ]
+def _lag_of(log: Log, wal_seq: int) -> dict[str, Value]:
+    """Records, bytes of frames, and seconds between the first record not yet read and the last one."""
+    rest = log[wal_seq + 1 :]
+    records, size_bytes = rest.counts()
+    seconds = 0.0
+    if records:
+        try:
+            first, last = next(iter(rest)), log[log.last_seq]
+            seconds = max(last.timestamp_ns - first.timestamp_ns, 0) / 1e9
+        except Error:  # pruned or damaged there: the other figures still hold
+            seconds = float("nan")
+    return {
+        "lag_records": records,
+        "lag_bytes": size_bytes,
+        "lag_seconds": None if seconds != seconds else round(seconds, 6),
+    }
