@@ -75,7 +75,11 @@ OM_BEGIN_DECLS
     X(OM_ERR_LOG_TYPE,             -854, "wal_type 0xFD to 0xFF are reserved: use a lower one") \
     X(OM_ERR_LOG_NOT_FOUND,        -855, "not there: check the directory or the consumer's name") \
     X(OM_ERR_LOG_NAME,             -856, "bad consumer name: use up to 200 letters, digits, '.', '_' and '-'") \
-    X(OM_ERR_LOG_CANCELLED,        -857, "stopped by the caller")
+    X(OM_ERR_LOG_CANCELLED,        -857, "stopped by the caller") \
+    /* columns and spools */ \
+    X(OM_ERR_COL_INCOMPLETE,       -890, "the log ends before the range does: records that were there have gone; check that it is the same log and that its disk kept what it had") \
+    X(OM_ERR_COL_FRAME,            -891, "these bytes are no valid frame: the sender does not speak the ombus protocol, or they were damaged on the way") \
+    X(OM_ERR_SPOOL_RESET,          -892, "the ring's producer started its sequence again: drain it into a new spool directory")
 /* clang-format on */
 
 #define OM_BUS_ERROR_ENUM_(name, code, text) name = (code),
