@@ -1,9 +1,9 @@
 """The main job in miniature, as `make demo` runs it.
 
 A small matching engine (engine.py, a process of its own) writes its orders and trades to a ring and a log. A PySpark
-job (demo_job.py, another process) reads them as they come and computes volume, VWAP and spread per product. This program
-shows the job's results live, kills the job with SIGKILL in the middle, starts it again, and in the end compares its
-sums with the engine's: nothing is lost, nothing is counted twice. It takes about a minute; the exit status tells.
+job (demo_job.py, another process) reads them as they come and computes volume, VWAP and spread per product. This
+program shows the job's results live, kills the job with SIGKILL in the middle, starts it again, and in the end compares
+its sums with the engine's: nothing is lost, nothing is counted twice. It takes about a minute; the exit status tells.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from engine import running_engine
 from pyspark.sql import functions as F
 
 with running_engine(records=20_000) as engine:  # another process; it appends to the log at engine.uri
-    spark = ombus.spark("quickstart", master="local[2]")
+    spark = ombus.spark("quickstart", master="local[2]", spark_sql_shuffle_partitions=2)
     trades = (
         spark.readStream.format("ombus")
         .option("startingOffsets", "earliest")
