@@ -2,6 +2,9 @@ package io.ombus.spark.nativebridge
 
 /** The functions of libombus that the connector calls, under their C names: jnr-ffi implements this trait. The
   * declarations are in `native/include/ombus`. Handles and addresses are Long; a text goes in as bytes that end in 0.
+  *
+  * A function with more than four parameters must take one of them as an array: for numbers alone jnr-ffi makes machine code
+  * of its own, which on x86-64 damages the stack when parameters do not fit the registers (seen with jnr-ffi 2.2.19).
   */
 private[nativebridge] trait LibOmbus {
   def om_bus_version(): String
@@ -20,9 +23,9 @@ private[nativebridge] trait LibOmbus {
   def om_log_seek_time(reader: Long, timeNs: Long): Int
   def om_log_position(reader: Long): Long
   def om_log_next(reader: Long, record: Long): Int
-  def om_log_plan(reader: Long, from: Long, to: Long, n: Int, out: Long): Int
-  def om_log_range_stats(reader: Long, from: Long, to: Long, out: Long): Int
-  def om_log_limit(reader: Long, from: Long, to: Long, maxRecords: Long, maxBytes: Long, end: Long): Int
+  def om_log_plan(reader: Long, from: Long, to: Long, n: Int, out: Array[Long]): Int
+  def om_log_range_stats(reader: Long, from: Long, to: Long, out: Array[Long]): Int
+  def om_log_limit(reader: Long, from: Long, to: Long, maxRecords: Long, maxBytes: Long, end: Array[Long]): Int
   def om_log_consumer_save(dir: Array[Byte], name: Array[Byte], seq: Long): Int
   def om_log_consumer_remove(dir: Array[Byte], name: Array[Byte]): Int
 

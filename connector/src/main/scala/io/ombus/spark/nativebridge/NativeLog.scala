@@ -48,21 +48,24 @@ final class NativeLog private (val directory: String, library: NativeLibrary, ha
   }
 
   /** Cuts [from, to) into at most `count` parts of about equal bytes. */
-  def plan(from: Long, to: Long, count: Int): Seq[LogRange] = NativeMemory.using(count.toLong * RangeBytes) { memory =>
-    val found = call(functions.om_log_plan(handle, from, to, count, memory.address).toLong).toInt
-    (0 until found).map(i => range(memory, i * RangeBytes))
+  def plan(from: Long, to: Long, count: Int): Seq[LogRange] = {
+    val words = new Array[Long](count * RangeWords)
+    val found = call(functions.om_log_plan(handle, from, to, count, words).toLong).toInt
+    words.take(found * RangeWords).grouped(RangeWords).map(range).toSeq
   }
 
   /** Exact records and bytes of [from, to), from the index. */
-  def measure(from: Long, to: Long): LogRange = NativeMemory.using(RangeBytes) { memory =>
-    call(functions.om_log_range_stats(handle, from, to, memory.address).toLong)
-    range(memory, 0)
+  def measure(from: Long, to: Long): LogRange = {
+    val words = new Array[Long](RangeWords)
+    call(functions.om_log_range_stats(handle, from, to, words).toLong)
+    range(words)
   }
 
   /** Where to stop in [from, to) so that no more than so many records and bytes (0 = no limit) are in front of it. */
-  def limit(from: Long, to: Long, maxRecords: Long, maxBytes: Long): Long = NativeMemory.using(8) { memory =>
-    call(functions.om_log_limit(handle, from, to, maxRecords, maxBytes, memory.address).toLong)
-    memory.long(0)
+  def limit(from: Long, to: Long, maxRecords: Long, maxBytes: Long): Long = {
+    val end = new Array[Long](1)
+    call(functions.om_log_limit(handle, from, to, maxRecords, maxBytes, end).toLong)
+    end(0)
   }
 
   override def close(): Unit = synchronized {
@@ -84,14 +87,13 @@ final class NativeLog private (val directory: String, library: NativeLibrary, ha
 
   private def requireOpen(): Unit = if (!open) throw new IllegalStateException(s"the log $directory is closed")
 
-  private def range(memory: NativeMemory, at: Int): LogRange =
-    LogRange(memory.long(at), memory.long(at + 8), memory.long(at + 16), memory.long(at + 24))
+  private def range(words: Array[Long]): LogRange = LogRange(words(0), words(1), words(2), words(3))
 }
 
 object NativeLog {
   val DurableOnly: Int = 0x4
   private val IdBytes = 16
-  private val RangeBytes = 32
+  private val RangeWords = 4
   private val RecordBytes = 32
 
   def open(directory: String, durableOnly: Boolean = false): NativeLog = {
