@@ -9,8 +9,9 @@
  * producer until the slowest live consumer has read (back-pressure over loss). The ring stores no history.
  *
  * Names: "/om-bus-engine-0"; a missing leading slash is added. Objects are created with mode 0600.
- * Threads: one thread at a time per handle. A handle must not be used after fork() (OM_ERR_BUS_FORKED).
- * Memory layout: docs/formats.md. All integers are little-endian.
+ * Threads: one thread at a time per handle, but for om_bus_stream_stats() and the endpoint's getters (wal_seq, index,
+ * max_payload, missed), which any thread may call while another uses the handle. A handle must not be used after fork()
+ * (OM_ERR_BUS_FORKED). Memory layout: docs/formats.md. All integers are little-endian.
  */
 
 #ifdef __cplusplus
@@ -191,7 +192,11 @@ int om_bus_endpoint_poll(OmBusEndpoint *ep, OmBusRecord *rec);
  */
 int om_bus_endpoint_poll_batch(OmBusEndpoint *ep, OmBusRecord *recs, size_t max);
 
-/** As poll_batch, but the records stay reserved (the producer cannot reuse them) until om_bus_endpoint_release(). */
+/**
+ * As poll_batch, but the records stay reserved (the producer cannot reuse them) until om_bus_endpoint_release(). They
+ * lie in adjacent slots: a call never goes around the ring's end. A gap or reorder is reported once; the record itself
+ * comes with the next call.
+ */
 int om_bus_endpoint_peek_batch(OmBusEndpoint *ep, OmBusRecord *recs, size_t max);
 
 /**

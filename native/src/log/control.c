@@ -160,6 +160,7 @@ void omi_control_set_mark(OmiControlFile *control, uint64_t seq, uint64_t segmen
     omi_control_mark(control->map, &last);
     OmiDurableMark mark = {.seq = seq, .segment = segment, .offset = offset, .generation = last.generation + 1};
     mark.crc = mark_crc(control->map, &mark);
+    atomic_thread_fence(memory_order_release);
     *(mark.generation & 1 ? &control->map->mark1 : &control->map->mark0) = mark;
     /* Only start the write: the flush that ends the next segment sync takes it along, and an older mark is safe. */
     sync_file_range(control->fd, OMI_PAGE, OMI_PAGE, SYNC_FILE_RANGE_WRITE);

@@ -106,7 +106,7 @@ static OMI_COLD int frame_damage(OmLogReader *r) {
 static OMI_COLD int next_segment(OmLogReader *r, uint64_t after) {
     uint64_t number = after + 1;
     OmiSegment *segment;
-    if (!omi_reader_has_later(r, after))
+    if (!omi_reader_has_later(r, after, true))
         return 0;
     int rc = omi_reader_map(r, number, &segment);
     OmLogDamage damage = {.segment = number, .lost_first_seq = r->last_seq + 1};
@@ -196,9 +196,12 @@ static OMI_COLD int at_stop(OmLogReader *r, OmiFrameState state) {
     if (state == OMI_FRAME_SEAL)
         return next_segment(r, r->current->number);
     if (state == OMI_FRAME_NONE) {
-        if (!omi_reader_has_later(r, r->current->number))
+        if (!omi_reader_has_later(r, r->current->number, false) &&
+            !omi_reader_before_mark(r, r->current->number, r->offset))
             return 0;
-        /* A later segment is in use, so this one was sealed before: look again, with that knowledge. */
+        /* A later segment is in use, so this one was sealed before: look again, with that knowledge. Or there was data
+         * here once. */
+        atomic_thread_fence(memory_order_acquire);
         OmiFrameView view;
         if (omi_frame_check(r->current->base, r->offset, r->current->size, r->last_seq, false, &view) !=
             OMI_FRAME_NONE)
@@ -342,7 +345,8 @@ static bool something_next(OmLogReader *r) {
     if (state == OMI_FRAME_RECORD && view.seq < r->position)
         return omi_reader_visible_seq(r) >= (int64_t)r->position;
     if (state == OMI_FRAME_NONE || state == OMI_FRAME_SEAL)
-        return omi_reader_has_later(r, r->current->number);
+        return omi_reader_has_later(r, r->current->number, state == OMI_FRAME_SEAL) ||
+               (state == OMI_FRAME_NONE && omi_reader_before_mark(r, r->current->number, r->offset));
     return true;
 }
 

@@ -322,6 +322,8 @@ static int visit(Walk *walk, size_t i) {
         }
     }
     if (rc == 0 && (usable || recovery->salvage)) {
+        if (header->use.prev_seq > tail->last_seq)
+            tail->last_seq = header->use.prev_seq;
         tail->records = header->use.records_before;
         tail->bytes = header->use.bytes_before;
         if (header->use.prev_max_time_ns > tail->max_time_ns)
@@ -351,6 +353,33 @@ static void find_used(Walk *walk) {
                        omi_ident_valid(&header, number) && omi_use_valid(&header)))
             walk->used_end = i;
     }
+}
+
+/** Records that were durable are missing at the end. When that is accepted, their numbers stay taken: an empty segment
+ * remembers them. */
+static int lost_end(Walk *walk) {
+    OmiRecovery *recovery = walk->recovery;
+    OmiTail *tail = walk->tail;
+    OmLogDamage damage = {.kind = OM_LOG_DAMAGE_MISSING,
+                          .segment = recovery->mark.segment,
+                          .offset = recovery->mark.offset,
+                          .lost_first_seq = tail->last_seq + 1,
+                          .lost_last_seq = recovery->mark.seq};
+    tell(walk, &damage, "the end of the log is gone");
+    if (!recovery->salvage)
+        return 0;
+    if (tail->segment && !tail->sealed) {
+        OmiSegment *segment;
+        int rc = omi_segment_map(&segment, recovery->dir, tail->segment, true);
+        if (rc == 0) {
+            rc = omi_repair_seal(recovery, segment, tail->offset, tail->last_seq, tail->max_time_ns);
+            omi_segment_unref(segment);
+        }
+        if (rc != 0)
+            return rc;
+    }
+    tail->last_seq = recovery->mark.seq;
+    return omi_repair_fill(recovery, (tail->segment ? tail->segment : recovery->pruned) + 1, tail);
 }
 
 void omi_recovery_init(OmiRecovery *recovery, const OmiLogDir *dir, const OmiControl *control) {
@@ -415,15 +444,8 @@ int omi_recover(OmiRecovery *recovery, OmiTail *tail) {
     }
     if (rc == 0 && !walk.torn)
         rc = drop_rest(&walk, walk.used_end);
-    if (rc == 0 && recovery->have_mark && tail->last_seq < recovery->mark.seq && walk.rc == 0 && !recovery->live) {
-        OmLogDamage damage = {.kind = OM_LOG_DAMAGE_MISSING,
-                              .segment = recovery->mark.segment,
-                              .offset = recovery->mark.offset,
-                              .lost_first_seq = tail->last_seq + 1,
-                              .lost_last_seq = recovery->mark.seq};
-        tell(&walk, &damage, "the end of the log is gone");
-        tail->last_seq = recovery->mark.seq; /* never give a lost record's number to another one */
-    }
+    if (rc == 0 && recovery->have_mark && tail->last_seq < recovery->mark.seq && walk.rc == 0 && !recovery->live)
+        rc = lost_end(&walk);
     free(walk.numbers);
     return rc != 0 ? rc : walk.rc;
 }

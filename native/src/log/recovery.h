@@ -68,8 +68,8 @@ int omi_repair_header(OmiRecovery *recovery, OmiSegment *segment, const OmiTail 
 /** Move a segment's file aside. */
 int omi_repair_move(OmiRecovery *recovery, uint64_t number);
 
-/** An empty, sealed segment in the place of one that is gone. */
-int omi_repair_fill(OmiRecovery *recovery, uint64_t number, const OmiTail *before);
+/** An empty, sealed segment in the place of one that is gone; the tail then stands behind it. */
+int omi_repair_fill(OmiRecovery *recovery, uint64_t number, OmiTail *tail);
 
 /** What recovery kept may be in the page cache only (its writer was killed): put it on disk before it is promised. */
 int omi_repair_sync(OmiRecovery *recovery, uint64_t from, const OmiTail *tail);

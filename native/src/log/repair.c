@@ -39,6 +39,8 @@ static int save(OmiRecovery *recovery, const OmiSegment *segment, uint64_t from,
 
 int omi_repair_cut(OmiRecovery *recovery, OmiSegment *segment, uint64_t offset) {
     uint64_t end = omi_frame_data_end(segment->base, offset, segment->size);
+    if (end == offset)
+        return 0;
     int rc = save(recovery, segment, offset, end);
     if (rc != 0)
         return rc;
@@ -109,20 +111,23 @@ int omi_repair_move(OmiRecovery *recovery, uint64_t number) {
     return omi_sync_dir(recovery->dir);
 }
 
-int omi_repair_fill(OmiRecovery *recovery, uint64_t number, const OmiTail *before) {
+int omi_repair_fill(OmiRecovery *recovery, uint64_t number, OmiTail *tail) {
     OmiSegment *segment;
     int rc = omi_segment_create(&segment, recovery->dir, recovery->log_id, number, OMI_SEGMENT_DATA + OMI_PAGE, 64 << 10);
     if (rc != 0)
         return rc;
-    OmiSegmentUse use = {.base_seq = before->last_seq + 1,
-                         .prev_seq = before->last_seq,
-                         .prev_max_time_ns = before->max_time_ns,
-                         .records_before = before->records,
-                         .bytes_before = before->bytes};
+    OmiSegmentUse use = {.base_seq = tail->last_seq + 1,
+                         .prev_seq = tail->last_seq,
+                         .prev_max_time_ns = tail->max_time_ns,
+                         .records_before = tail->records,
+                         .bytes_before = tail->bytes};
     omi_use_write(omi_segment_header(segment), &use);
-    omi_frame_put_padding(segment->base + OMI_SEGMENT_DATA, before->last_seq + 1, before->max_time_ns, OMI_FRAME_HEADER);
-    OmiTail tail = {.offset = OMI_SEGMENT_DATA, .last_seq = before->last_seq, .max_time_ns = before->max_time_ns};
-    rc = omi_repair_summary(segment, &tail);
+    omi_frame_put_padding(segment->base + OMI_SEGMENT_DATA, tail->last_seq + 1, tail->max_time_ns, OMI_FRAME_HEADER);
+    tail->segment = number;
+    tail->offset = OMI_SEGMENT_DATA;
+    tail->sealed = true;
+    tail->segment_records = 0;
+    rc = omi_repair_summary(segment, tail);
     if (rc == 0)
         rc = omi_sync_file(segment->fd);
     omi_segment_unref(segment);

@@ -162,7 +162,7 @@ int om_log_open_writer(OmLogWriter **out, const char *dir, const OmLogWriterOpti
         return omi_fail(OM_ERR_BUS_NO_MEMORY, "out of memory");
     w->lock_fd = w->control.fd = w->dir.fd = -1;
     pthread_mutex_init(&w->lock, 0);
-    pthread_mutex_init(&w->sync_lock, 0);
+    pthread_cond_init(&w->sync_done, 0);
     pthread_cond_init(&w->prepare_wake, 0);
     pthread_cond_init(&w->spare_ready, 0);
     pthread_cond_init(&w->sync_wake, 0);

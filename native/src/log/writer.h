@@ -68,8 +68,9 @@ struct OmLogWriter {
     bool preparer_started, syncer_started;
     _Atomic bool syncer_stop;
 
-    /* guarded by sync_lock, which is taken before lock */
-    pthread_mutex_t sync_lock;
+    /* belongs to the one thread that syncs, who has set `syncing` under lock; the others wait for sync_done */
+    bool syncing;
+    pthread_cond_t sync_done;
     uint64_t first_unsynced; /* segments from here to the current one may have unsynced data (OM_LOG_SYNC_NONE) */
     bool sync_failed; /* once is for ever: the kernel may drop pages that it could not write, and say so only once */
     _Atomic uint64_t syncs, sync_errors, pruned;

@@ -103,7 +103,7 @@ static int lose_place(OmBusEndpoint *ep) {
     int rc = omi_consumer_rejoin(&ep->ring, ep->index, ep->claim, &ep->position);
     if (rc != 0)
         return rc;
-    ep->missed += ep->position - left;
+    __atomic_store_n(&ep->missed, ep->missed + ep->position - left, __ATOMIC_RELAXED);
     ep->fresh = true; /* the loss is reported here; not once more as a gap */
     return omi_fail(OM_ERR_BUS_CONSUMER_STALE, "ring '%s': consumer %u missed %llu records after wal_seq %llu",
                     ep->ring.name, ep->index, (unsigned long long)(ep->position - left),
@@ -176,7 +176,7 @@ int om_bus_endpoint_wait(OmBusEndpoint *ep, int64_t timeout_ns) {
 }
 
 uint64_t om_bus_endpoint_wal_seq(const OmBusEndpoint *ep) {
-    return ep ? ep->last_seq : 0;
+    return ep ? __atomic_load_n(&ep->last_seq, __ATOMIC_RELAXED) : 0;
 }
 
 uint32_t om_bus_endpoint_index(const OmBusEndpoint *ep) {
@@ -188,5 +188,5 @@ uint32_t om_bus_endpoint_max_payload(const OmBusEndpoint *ep) {
 }
 
 uint64_t om_bus_endpoint_missed(const OmBusEndpoint *ep) {
-    return ep ? ep->missed : 0;
+    return ep ? __atomic_load_n(&ep->missed, __ATOMIC_RELAXED) : 0;
 }

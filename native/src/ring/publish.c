@@ -118,7 +118,7 @@ static inline void write_slot(const OmiRing *ring, uint64_t position, uint64_t w
 /** Make `count` written records known: to inspection and joining consumers by head, to sleepers by the bell. */
 static inline void advance(OmBusStream *s, uint64_t head, uint64_t count) {
     atomic_store_explicit(&s->ring.header->head, head + count, memory_order_release);
-    s->records_published += count;
+    __atomic_store_n(&s->records_published, s->records_published + count, __ATOMIC_RELAXED);
     omi_doorbell_notify(&s->ring.extension->data);
 }
 
@@ -163,7 +163,7 @@ int om_bus_stream_publish(OmBusStream *s, uint64_t wal_seq, uint8_t wal_type, co
     omi_copy_small(slot + 1, payload, len);
     commit_slot(slot, head, 0);
     atomic_store_explicit(&s->ring.header->head, head + 1, memory_order_release);
-    s->records_published++;
+    __atomic_store_n(&s->records_published, s->records_published + 1, __ATOMIC_RELAXED);
     if (OMI_UNLIKELY(atomic_load_explicit(&s->ring.extension->data.sleepers, memory_order_relaxed)))
         return ring_for_data(s);
     return 0;

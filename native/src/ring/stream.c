@@ -3,6 +3,7 @@
 #include "ring/stream.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,41 @@ static int create_fresh(OmiRing *ring, const Shape *shape) {
     return 0;
 }
 
+/* This process's producers. When one takes over from another, the lock has to move between their descriptors: it would
+ * otherwise end with the former handle while the new one lives on unprotected. */
+static pthread_mutex_t own_streams_mutex = PTHREAD_MUTEX_INITIALIZER;
+static OmBusStream *own_streams;
+
+static void enlist(OmBusStream *s) {
+    pthread_mutex_lock(&own_streams_mutex);
+    s->next = own_streams;
+    own_streams = s;
+    pthread_mutex_unlock(&own_streams_mutex);
+}
+
+static void delist(const OmBusStream *s) {
+    pthread_mutex_lock(&own_streams_mutex);
+    for (OmBusStream **link = &own_streams; *link; link = &(*link)->next)
+        if (*link == s) {
+            *link = s->next;
+            break;
+        }
+    pthread_mutex_unlock(&own_streams_mutex);
+}
+
+/** Move the producer's lock of this object from whichever of our handles has it to ours. */
+static void inherit_lock(const OmiRing *ring) {
+    struct stat ours, theirs;
+    if (fstat(ring->shm.fd, &ours) != 0)
+        return;
+    pthread_mutex_lock(&own_streams_mutex);
+    for (OmBusStream *s = own_streams; s; s = s->next)
+        if (fstat(s->ring.shm.fd, &theirs) == 0 && theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev)
+            flock(s->ring.shm.fd, LOCK_UN);
+    flock(ring->shm.fd, LOCK_EX | LOCK_NB);
+    pthread_mutex_unlock(&own_streams_mutex);
+}
+
 /** Become the producer of the mapped object, unless another live process is. */
 static int lock_producer(const OmiRing *ring) {
     if (flock(ring->shm.fd, LOCK_EX | LOCK_NB) == 0)
@@ -76,7 +112,11 @@ static int lock_producer(const OmiRing *ring) {
     OmiRing bound = *ring;
     omi_ring_bind(&bound);
     OmiProcess producer = omi_ring_producer(&bound);
-    if (producer.pid == (uint32_t)getpid() || omi_process_liveness(producer) == OMI_DEAD)
+    if (producer.pid == (uint32_t)getpid()) {
+        inherit_lock(ring);
+        return 0;
+    }
+    if (omi_process_liveness(producer) == OMI_DEAD)
         return 0;
     return omi_fail(OM_ERR_BUS_IN_USE, "ring '%s' is being published to by pid %u: stop it first", ring->name,
                     producer.pid);
@@ -201,6 +241,7 @@ int om_bus_stream_create(OmBusStream **out, const OmBusStreamConfig *config) {
     s->staleness_ns = config->staleness_ns;
     s->backpressure_cb = config->backpressure_cb;
     s->backpressure_ctx = config->backpressure_ctx;
+    enlist(s);
     begin_epoch(s);
     *out = s;
     return 0;
@@ -224,6 +265,7 @@ void om_bus_stream_detach(OmBusStream *s) {
         return;
     if (owns_ring(s))
         atomic_store(&s->ring.extension->producer_pid, 0);
+    delist(s);
     omi_ring_close(&s->ring);
     free(s->watch);
     free(s);
@@ -243,7 +285,7 @@ void om_bus_stream_stats(const OmBusStream *s, OmBusStreamStats *out) {
     memset(out, 0, sizeof *out);
     if (!s)
         return;
-    out->records_published = s->records_published;
+    out->records_published = __atomic_load_n(&s->records_published, __ATOMIC_RELAXED);
     out->head = atomic_load_explicit(&s->ring.header->head, memory_order_acquire);
     out->min_tail = omi_consumers_slowest(&s->ring, out->head, s->staleness_ns);
 }

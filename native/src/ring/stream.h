@@ -17,6 +17,7 @@ struct OmBusStream {
     OmiConsumerWatch *watch; /* one per consumer slot */
     OmBusBackpressureCb backpressure_cb;
     void *backpressure_ctx;
+    struct OmBusStream *next; /* of this process's producers */
 };
 
 #endif

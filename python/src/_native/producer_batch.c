@@ -17,15 +17,6 @@ static OmBusRecord *records_of(const Items *items, uint64_t first_seq, uint8_t t
     return records;
 }
 
-static int check_sizes(const Items *items) {
-    size_t largest = ompy_items_largest(items);
-    if (largest <= UINT16_MAX)
-        return 0;
-    ompy_raise_detail(OM_ERR_BUS_RECORD_TOO_LARGE, "payload of %zu bytes, a ring's record holds at most %d", largest,
-                      UINT16_MAX);
-    return -1;
-}
-
 typedef struct Batch {
     Items items;
     OmBusRecord *records; /* NULL = an array */
@@ -96,8 +87,9 @@ PyObject *ompy_producer_publish_batch(PyObject *op, PyObject *const *args, Py_ss
         (is_given && ompy_u64(arg[2], "seq", UINT64_MAX, &given) != 0))
         return 0;
     int rc = ompy_items_get(&batch.items, arg[0], arg[4]);
-    if (rc == 0)
-        rc = check_sizes(&batch.items);
+    size_t largest = rc == 0 ? ompy_items_largest(&batch.items) : 0;
+    if (largest > UINT16_MAX)
+        rc = ompy_producer_too_large(largest);
     /* Only now: the above may have run Python code. From here to the publishing nothing does. */
     if (rc == 0 && ompy_producer_check(self, deadline_ns) == 0 &&
         ompy_producer_first_seq(self, is_given ? &given : 0, batch.items.count, &first_seq) == 0 &&

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from ._native import Record, RingView
+from .closing import Closing
 from .errors import InvalidArgument
 
 Column = bytes | bytearray
@@ -170,7 +170,7 @@ class LogBatch(RecordBatch):
         return Record(self.seqs[index], self.types[index], bytes(self.payloads[index]), int(self.timestamps_ns[index]))
 
 
-class ZeroCopyBatch(RecordBatch):
+class ZeroCopyBatch(RecordBatch, Closing):
     """Records in place in the ring, which keeps them until the batch is given back.
 
     Given back by release(), at the end of a `with` block, or by the consumer's next poll. As with a
@@ -220,16 +220,7 @@ class ZeroCopyBatch(RecordBatch):
         """Give the records back to the ring now."""
         self._view.release()
 
-    def __enter__(self) -> ZeroCopyBatch:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.release()
+    close = release
 
 
 def _strided(memory: npt.NDArray[np.uint8], dtype: np.dtype[Any], starts: npt.NDArray[Any]) -> npt.NDArray[Any]:

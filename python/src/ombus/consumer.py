@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from os import PathLike
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._native import Record
 from .batch import RecordBatch
+from .closing import Closing
 from .uri import StreamUri
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from .times import TimeLike
 
 
-class Consumer:
+class Consumer(Closing):
     """Reads the records of a ring or a log; the address says which.
 
     ==================================  ===============================================================
@@ -107,17 +105,6 @@ class Consumer:
     def load_cursor(path: str | bytes | PathLike[str] | PathLike[bytes]) -> int:
         """The wal_seq that save_cursor() wrote: the last record that was read then."""
         return _native.load_cursor(path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _class_for(uri: str) -> type[Consumer]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from . import _native
 from ._native import Record
 from .batch import LogBatch, fixed_dtype
+from .closing import Closing
 from .errors import InvalidArgument, LogPruned, LogSkipped, NoSuchRecord, from_code
 from .log_consumer import reader_flags
 from .log_info import LogConsumerInfo, LogInfo, LogPath, SegmentInfo, log_consumers, log_dir, log_info, log_segments
@@ -232,7 +232,7 @@ class LogRange:
         return f"<{type(self).__name__} {self._dir} [{start}:{stop}]>"
 
 
-class Log(LogRange):
+class Log(LogRange, Closing):
     """A log on this host, for reading; by its directory or its address.
 
     >>> log = ombus.Log("/tmp/engine-0")
@@ -299,28 +299,11 @@ class Log(LogRange):
         """Let go of the log's files; ranges made from it can still be read."""
         self._reader.close()
 
-    def __enter__(self) -> Log:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class _Reader(_native.LogReader):
+class _Reader(_native.LogReader, Closing):
     """A reader that a `with` block closes."""
 
     __slots__ = ()
-
-    def __enter__(self) -> _Reader:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def _passing_over(reader: _native.LogReader) -> Iterator[Record]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
+from .closing import Closing
 from .errors import UnsupportedScheme
 from .uri import StreamUri
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from ._native import _Buffer
 
 
@@ -34,7 +32,7 @@ class ProducerStats(NamedTuple):
         return self.head - self.min_tail
 
 
-class Producer:
+class Producer(Closing):
     """Publishes records to a ring, to a log, or to both; the address says which.
 
     ==================================  ===============================================================
@@ -141,17 +139,6 @@ class Producer:
     def destroy(self) -> None:
         """Close and remove the ring's name; a log stays."""
         raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"last_seq={self.last_seq}"
