@@ -55,6 +55,13 @@ class Job:
                 self.lines.put(json.loads(line))
         self.lines.put({"kind": "ended"})
 
+    def next_line(self) -> dict[str, Any]:
+        """What it has printed next, or that it has printed nothing for a moment."""
+        try:
+            return self.lines.get(timeout=0.2)
+        except queue.Empty:
+            return {"kind": "nothing"}
+
     def finish(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write("finish\n")
@@ -74,7 +81,6 @@ class Results:
     windows: dict[tuple[float, int], dict[str, Any]] = field(default_factory=dict)
     batch: int = -1
     rate: float = 0
-    lag_records: int = 0
     lag_seconds: float = 0
 
     def take(self, line: dict[str, Any]) -> None:
@@ -83,7 +89,7 @@ class Results:
                 self.windows[row["window"], row["product_id"]] = row
         elif line["kind"] == "progress":
             self.batch, self.rate = line["batch"], line["rate"]
-            self.lag_records, self.lag_seconds = line["lag_records"], line["lag_seconds"]
+            self.lag_seconds = line["lag_seconds"]
 
     def total(self, column: str, product: int | None = None) -> int:
         return sum(row[column] for (_, one), row in self.windows.items() if product in (None, one))
@@ -111,11 +117,12 @@ class Screen:
         self.next_time = time.monotonic() + SHOW_SECONDS
         lines = [f"{'product':8} {'trades':>9} {'volume':>12} {'VWAP':>9}   {'in 5 s':>9} {'VWAP':>9} {'spread':>7}"]
         lines += [self.line(results, product) for product in PRODUCTS]
-        lag = f"{results.lag_records:,} records, {results.lag_seconds * 1000:,.0f} ms behind"
+        read = results.records()
+        lines.append(f"{time.monotonic() - self.started:5.0f} s  the engine has written {written:,} records")
         lines.append(
-            f"{time.monotonic() - self.started:3.0f} s  engine wrote {written:,}  Spark read {results.records():,} "
-            f"({results.rate:,.0f}/s), {lag}, batch {results.batch}: {state}"
+            f"{'Spark':>7}  {state}: batch {results.batch}, {read:,} records read, {results.rate:,.0f} per second,"
         )
+        lines.append(f"{'':7}  {max(written - read, 0):,} behind, the last batch by {results.lag_seconds:.1f} s")
         self.paint(lines)
 
     def line(self, results: Results, product: int) -> str:
@@ -130,6 +137,8 @@ class Screen:
 
     def paint(self, lines: list[str]) -> None:
         if sys.stdout.isatty():
+            width = shutil.get_terminal_size().columns  # a line that is broken would count twice
+            lines = [line[:width] for line in lines]
             if self.height:
                 print(f"\x1b[{self.height}F\x1b[J", end="")
             self.height = len(lines)
@@ -161,54 +170,50 @@ def check(results: Results, totals: dict[str, Any]) -> bool:
     return all(written == counted for _, written, counted in rows)
 
 
-def watch(engine: RunningEngine, folder: Path, kill_after: float) -> Results:
+def watch(engine: RunningEngine, folder: Path, work_seconds: float) -> Results:
     """Follow the job to its end, with one kill on the way."""
     results, screen = Results(), Screen()
     log = ombus.Log(engine.uri.partition("log=")[2])
     screen.say(f"the engine runs (pid {engine.process.pid}), starting Spark on {engine.uri}")
-    job, state, first_result, finishing = Job(engine.uri, folder), "starting", 0.0, False
+    job, state, runs, working_since = Job(engine.uri, folder), "starting", 1, 0.0
     try:
         while True:
-            if time.monotonic() - screen.started > GIVE_UP_SECONDS:
-                raise SystemExit("the demo takes too long; is the machine busy?")
-            try:
-                line = job.lines.get(timeout=0.2)
-            except queue.Empty:
-                line = {"kind": "nothing"}
+            line = job.next_line()
             results.take(line)
             if line["kind"] == "done":
-                job.process.wait()
                 return results
             if line["kind"] == "ended":
                 print((folder / "job.err").read_text()[-4000:], file=sys.stderr)
                 raise SystemExit("the Spark job has failed")
-            if line["kind"] == "progress":
-                state = "running"
-                first_result = first_result or time.monotonic()
-            if kill_after and first_result and time.monotonic() - first_result > kill_after:
-                job.kill()
-                kill_after, state = 0, "killed, starting again"
-                screen.say(f"SIGKILL to the Spark job, after batch {results.batch}; starting it again")
-                job = Job(engine.uri, folder)
-            if not finishing and not kill_after and state == "running" and engine.process.poll() is not None:
-                finishing, state = True, "reading the rest"
-                job.finish()
+            if line["kind"] == "progress" and not working_since:
+                state, working_since = "running", time.monotonic()
+            if working_since and time.monotonic() - working_since > work_seconds and state == "running":
+                if runs == 1:
+                    job.kill()
+                    screen.say(f"SIGKILL to the Spark job after batch {results.batch}; starting it again")
+                    job, state, runs, working_since = Job(engine.uri, folder), "killed, starting again", 2, 0.0
+                else:
+                    engine.stop()
+                    engine.process.wait()
+                    job.finish()
+                    state = "reading the rest"
             screen.show(results, log.last_seq, state)
+            if time.monotonic() - screen.started > GIVE_UP_SECONDS:
+                raise SystemExit("the demo takes too long; is the machine busy?")
     finally:
         job.kill()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=40, help="how long the engine runs (40)")
+    parser.add_argument("--seconds", type=float, default=12, help="of work before the kill, and after it (12)")
     parser.add_argument("--rate", type=int, default=10_000, help="records per second (10000)")
-    parser.add_argument("--kill-after", type=float, default=8, help="seconds of work before the kill; 0 = no kill (8)")
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="ombus-demo-"))
     ring = f"shm://demo-{os.getpid()}"
     try:
-        with running_engine(f"{ring}?log={folder}/log", rate=args.rate, seconds=args.seconds) as engine:
-            results = watch(engine, folder, args.kill_after)
+        with running_engine(f"{ring}?log={folder}/log", rate=args.rate, seconds=GIVE_UP_SECONDS) as engine:
+            results = watch(engine, folder, args.seconds)
             good = check(results, engine.totals())
     finally:
         ombus.unlink(ring)

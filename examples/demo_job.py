@@ -66,7 +66,6 @@ def tell_progress(query: StreamingQuery) -> None:
                 batch=told,
                 records=progress.numInputRows,
                 rate=progress.processedRowsPerSecond,
-                lag_records=int(metrics.get("lagRecords", 0)),
                 lag_seconds=float(metrics.get("lagSeconds", 0)),
             )
         time.sleep(0.1)

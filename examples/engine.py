@@ -14,10 +14,12 @@ import contextlib
 import json
 import random
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -137,12 +139,17 @@ class Engine:
 
 
 def run(uri: str, rate: int, seconds: float, records: int, seed: int) -> None:
-    """Publish at a steady rate until time is up or, with `records`, at least that many are written."""
+    """Publish at a steady rate until time is up, a SIGTERM comes or, with `records`, at least that many are written."""
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     with ombus.Producer(uri) as producer:
         engine = Engine(producer, seed)
         print("ready", flush=True)
         start = time.monotonic()
-        while (elapsed := time.monotonic() - start) < seconds and not 0 < records <= engine.types.total():
+        while not stopped.is_set() and not 0 < records <= engine.types.total():
+            elapsed = time.monotonic() - start
+            if elapsed >= seconds:
+                break
             due = min(int(elapsed * rate) + 1, records or sys.maxsize)
             while engine.types.total() < due:
                 engine.step()
@@ -156,6 +163,10 @@ class RunningEngine:
 
     uri: str
     process: subprocess.Popen[str]
+
+    def stop(self) -> None:
+        """Let it end now."""
+        self.process.terminate()
 
     def totals(self) -> dict[str, Any]:
         """Wait for its end; what it has written, as :meth:`Engine.totals` says, with products as numbers."""

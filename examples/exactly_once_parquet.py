@@ -27,9 +27,10 @@ def main(spark: SparkSession, folder: Path) -> None:
         )
         for _ in range(3):
             query = start(records, folder)
-            time.sleep(1.5)
-            query.stop()  # in the middle of a batch, most likely
-            print("stopped after batch", query.lastProgress.batchId if query.lastProgress else "-")
+            while query.lastProgress is None and query.isActive:  # until it has done a batch
+                time.sleep(0.05)
+            query.stop()  # in the middle of the next one, most likely
+            print("stopped after batch", query.lastProgress["batchId"] if query.lastProgress else "-")
         written = engine.totals()["records"]
         query = start(records, folder)
         query.processAllAvailable()
