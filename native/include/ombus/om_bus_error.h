@@ -57,6 +57,7 @@ OM_BEGIN_DECLS
     X(OM_ERR_BUS_IN_USE,           -826, "held by another live process: stop that one first, or for a consumer choose another index") \
     X(OM_ERR_BUS_CORRUPT,          -827, "fields in shared memory contradict each other: remove the ring and let the producer create it again") \
     X(OM_ERR_BUS_NO_MEMORY,        -828, "out of memory: use a smaller ring or batch, or raise the memory limit") \
+    X(OM_ERR_BUS_RING_GONE,        -829, "the ring was removed or replaced by one of another shape: open or create it again by name") \
     /* log */ \
     X(OM_ERR_LOG_OPEN,             -840, "cannot open or create the log's files: check the path, your rights and the limit of open files") \
     X(OM_ERR_LOG_LOCKED,           -841, "another writer has this log open: stop it first, or read the log instead") \

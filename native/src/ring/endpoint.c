@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/copy.h"
 #include "core/error.h"
+#include "ring/ownership.h"
 
 enum { HEARTBEAT_POLLS = 256, SLEEP_SLICE_NS = 100 * OMI_NS_PER_MS };
 
@@ -44,6 +45,10 @@ int om_bus_endpoint_open(OmBusEndpoint **out, const OmBusEndpointConfig *config)
     ep->epoch = atomic_load(ep->epoch_word);
     if (rc == 0)
         rc = omi_consumer_join(&ep->ring, &ep->index, &ep->claim, &ep->position);
+    if (rc == 0 && ep->ring.extension && atomic_load(&ep->ring.extension->retired)) {
+        omi_consumer_leave(&ep->ring, ep->index, ep->claim);
+        rc = omi_fail(OM_ERR_BUS_RING_GONE, "ring '%s' was removed or replaced while it was opened", ep->ring.name);
+    }
     if (rc != 0) {
         omi_ring_close(&ep->ring);
         free(ep->copy);
@@ -93,7 +98,7 @@ static bool is_at_new_epoch(const OmBusEndpoint *ep) {
     if (atomic_load_explicit(ep->epoch_word, memory_order_acquire) == ep->epoch)
         return false;
     const OmiRingExtension *x = ep->ring.extension;
-    if (!x || atomic_load(&x->retired))
+    if (!x)
         return true;
     return (int64_t)(ep->position - atomic_load_explicit(&x->epoch_head, memory_order_acquire)) >= 0;
 }
@@ -112,7 +117,7 @@ static int lose_place(OmBusEndpoint *ep) {
 
 static int enter_epoch(OmBusEndpoint *ep) {
     if (ep->ring.extension && atomic_load(&ep->ring.extension->retired))
-        return omi_fail(OM_ERR_BUS_EPOCH_CHANGED, "ring '%s' was created anew with another shape: reopen it",
+        return omi_fail(OM_ERR_BUS_RING_GONE, "ring '%s' was removed, or replaced by one of another shape",
                         ep->ring.name);
     ep->epoch = atomic_load_explicit(ep->epoch_word, memory_order_acquire);
     ep->fresh = true;
@@ -122,7 +127,7 @@ static int enter_epoch(OmBusEndpoint *ep) {
         atomic_store(&ep->slot->tail, ep->position);
     }
     return omi_fail(OM_ERR_BUS_EPOCH_CHANGED, "ring '%s': a new producer (pid %u) starts after wal_seq %llu",
-                    ep->ring.name, omi_ring_producer(&ep->ring).pid, (unsigned long long)ep->last_seq);
+                    ep->ring.name, omi_ring_owner(&ep->ring).pid, (unsigned long long)ep->last_seq);
 }
 
 int omi_endpoint_attend(OmBusEndpoint *ep) {

@@ -17,7 +17,6 @@ struct OmBusStream {
     OmiConsumerWatch *watch; /* one per consumer slot */
     OmBusBackpressureCb backpressure_cb;
     void *backpressure_ctx;
-    struct OmBusStream *next; /* of this process's producers */
 };
 
 #endif

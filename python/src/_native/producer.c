@@ -38,7 +38,10 @@ static int producer_init(PyObject *op, PyObject *args, PyObject *kwargs) {
         ompy_raise(rc);
         return -1;
     }
-    if (self->gate.lock || ompy_gate_init(&self->gate) != 0) { /* another thread's __init__ was faster */
+    bool late = self->gate.lock != 0; /* another thread's __init__ was faster */
+    if (late)
+        ompy_raise_detail(OM_ERR_BUS_INIT, "__init__ was called twice");
+    if (late || ompy_gate_init(&self->gate) != 0) {
         om_bus_stream_detach(stream);
         return -1;
     }

@@ -196,20 +196,15 @@ class ZeroCopyBatch(RecordBatch, Closing):
         return np.frombuffer(self._view.sizes, np.uint32)
 
     def to_numpy(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """The payloads as one array of `dtype`, with the slot size as its stride.
-
-        The one batch per lap that goes over the ring's end lies in two pieces and is copied.
-        """
+        """The payloads as one array of `dtype`, with the slot size as its stride: a view."""
         dtype = self._checked_dtype(dtype)
         if not len(self):
             return np.empty(0, dtype)
         starts = self.offsets
         # frombuffer() holds the view's export; ndarray() alone would let go of it.
         memory = np.frombuffer(memoryview(self._view), np.uint8)
-        pieces = [
-            _strided(memory, dtype, piece) for piece in np.split(starts, np.flatnonzero(starts[1:] < starts[:-1]) + 1)
-        ]
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        stride = int(starts[1] - starts[0]) if len(starts) > 1 else dtype.itemsize
+        return np.ndarray((len(starts),), dtype, memory, int(starts[0]), (stride,))
 
     @property
     def released(self) -> bool:
@@ -221,8 +216,3 @@ class ZeroCopyBatch(RecordBatch, Closing):
         self._view.release()
 
     close = release
-
-
-def _strided(memory: npt.NDArray[np.uint8], dtype: np.dtype[Any], starts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    stride = int(starts[1] - starts[0]) if len(starts) > 1 else dtype.itemsize
-    return np.ndarray((len(starts),), dtype, memory, int(starts[0]), (stride,))
