@@ -34,9 +34,9 @@ class LogRange:
     reading starts; only follow() waits for more. Anything that knows the Arrow PyCapsule protocol reads a
     range directly, in batches of bounded size::
 
-        polars.from_arrow(log[100:])
+        polars.DataFrame(log[100:])
         pyarrow.RecordBatchReader.from_stream(log)
-        duckdb.from_arrow(pyarrow.RecordBatchReader.from_stream(log))
+        duckdb.sql("select max(wal_seq) from log")
 
     Columns: wal_seq int64, wal_type int16, timestamp (ns, UTC), payload binary.
     """
@@ -158,12 +158,15 @@ class LogRange:
         dtype = fixed_dtype(dtype)
         with self._open() as reader:
             start, stop = self._bounds(reader)
-            array = np.empty(reader._range_stats(start, stop)[0], dtype)
+            parts = [np.empty(reader._range_stats(start, stop)[0], dtype)]
             self._seek(reader, start, stop)
-            rows, seq, size = reader._fill(array.view(np.uint8), dtype.itemsize)
-        if seq:
-            raise InvalidArgument(f"the payload of wal_seq {seq} has {size} bytes, {dtype!r} has {dtype.itemsize}")
-        return array[:rows]
+            rows = _fill(reader, parts[0])
+            # The count is the index's, which cannot see damage or what a range without an end has got since.
+            while rows == len(parts[-1]) and reader.position < stop:
+                parts.append(np.empty(1024, dtype))
+                rows = _fill(reader, parts[-1])
+        parts[-1] = parts[-1][:rows]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def to_arrow(self) -> pyarrow.Table:
         """All records as a pyarrow Table.
@@ -304,6 +307,15 @@ class _Reader(_native.LogReader, Closing):
     """A reader that a `with` block closes."""
 
     __slots__ = ()
+
+
+def _fill(reader: _native.LogReader, array: npt.NDArray[Any]) -> int:
+    """Copy payloads into the array, from its start on; how many."""
+    size = array.dtype.itemsize
+    rows, odd_seq, odd_size = reader._fill(array.view(np.uint8), size)
+    if odd_seq:
+        raise InvalidArgument(f"the payload of wal_seq {odd_seq} has {odd_size} bytes, {array.dtype!r} has {size}")
+    return rows
 
 
 def _passing_over(reader: _native.LogReader) -> Iterator[Record]:
