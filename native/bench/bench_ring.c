@@ -19,8 +19,9 @@
 enum { PAYLOAD = 56, RUNS = 9, BATCH = 32, ROUND_TRIPS = 200000, STEP_BACK_RELAXES = 1000 };
 
 /* Cost per call and latency in a ring of the default capacity; throughput in one that is larger than a core's second
- * level cache, so that lines have left the writer's cache by the time the reader asks for them. */
-enum { SLOT = 80, CAPACITY = 4096, CAPACITY_WIDE = 65536 };
+ * level cache, so that lines have left the writer's cache by the time the reader asks for them.
+ * Round trips in slots of whole cache lines: a slot that straddles one more line costs one more transfer. */
+enum { SLOT = 80, SLOT_ALIGNED = 128, CAPACITY = 4096, CAPACITY_WIDE = 65536 };
 
 static char ring_name[2][64];
 
@@ -29,10 +30,10 @@ static void die(const char *what, int rc) {
     exit(1);
 }
 
-static OmBusStream *make(int i, uint32_t capacity, uint32_t flags) {
+static OmBusStream *make(int i, uint32_t capacity, uint32_t slot_size, uint32_t flags) {
     OmBusStream *s;
     OmBusStreamConfig config = {
-        .stream_name = ring_name[i], .capacity = capacity, .slot_size = SLOT, .max_consumers = 2, .flags = flags};
+        .stream_name = ring_name[i], .capacity = capacity, .slot_size = slot_size, .max_consumers = 2, .flags = flags};
     int rc = om_bus_stream_create(&s, &config);
     if (rc)
         die("create", rc);
@@ -131,7 +132,7 @@ static double poll_ns(void *ctx) {
 static void measure_single(const char *what, uint32_t flags, bool batch, double limit, const char *limit_name,
                            const char *publish_goal, const char *poll_goal) {
     char name[64];
-    Single single = {.stream = make(0, CAPACITY, flags), .ep = join(0, false), .batch = batch};
+    Single single = {.stream = make(0, CAPACITY, SLOT, flags), .ep = join(0, false), .batch = batch};
     snprintf(name, sizeof name, "publish %s", what);
     bench_figure(name, bench_median(publish_poll_ns, &single, RUNS), "ns", limit, limit_name, publish_goal);
     snprintf(name, sizeof name, "poll %s", what);
@@ -246,7 +247,7 @@ static double ring_rate(void *ctx) {
     Flow *flow = ctx;
     uint8_t payload[PAYLOAD] = {1};
     OmBusRecord recs[BATCH];
-    OmBusStream *stream = make(0, CAPACITY_WIDE, 0);
+    OmBusStream *stream = make(0, CAPACITY_WIDE, SLOT, 0);
     for (int i = 0; i < BATCH; i++)
         recs[i] = (OmBusRecord){0, 1, PAYLOAD, payload};
     atomic_store(ready, 0);
@@ -328,7 +329,7 @@ static void wait_record(OmBusEndpoint *ep, OmBusRecord *rec) {
 
 static void ring_echo(void *ctx) {
     (void)ctx;
-    OmBusStream *back = make(1, CAPACITY, 0);
+    OmBusStream *back = make(1, CAPACITY, SLOT_ALIGNED, 0);
     OmBusEndpoint *ep = join(0, false);
     OmBusRecord rec;
     atomic_store(ready, 1);
@@ -345,7 +346,7 @@ static size_t ring_samples(uint16_t size) {
     uint8_t payload[PAYLOAD] = {1};
     OmBusRecord rec;
     atomic_store(ready, 0);
-    OmBusStream *out = make(0, CAPACITY, 0);
+    OmBusStream *out = make(0, CAPACITY, SLOT_ALIGNED, 0);
     pid_t pid = fork_peer(ring_echo, 0);
     while (!atomic_load(ready))
         sched_yield();
@@ -381,7 +382,8 @@ int main(int argc, char **argv) {
     ready = share(sizeof *ready);
     bare = share(sizeof *bare);
     line = share(sizeof *line);
-    bench_begin(argc, argv, "ring: 56-byte payloads, slots of 80 bytes, 4096 of them (65536 for throughput)");
+    bench_begin(argc, argv,
+                "ring: 56-byte payloads, slots of 80 bytes (128 for round trips), 4096 of them (65536 for throughput)");
 
     double copy = bench_median(memcpy_ns, 0, RUNS), crc = bench_median(crc_ns, 0, RUNS);
     measure_single("one record", 0, false, copy, "memcpy 56 B", "<= 8 ns", "<= 6 ns");

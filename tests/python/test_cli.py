@@ -93,7 +93,7 @@ def test_tail_ends_when_the_ring_was_created_anew(uri, child):
     with ombus.Producer(uri, capacity=32):
         _, errors = tail.process.communicate()
     assert tail.process.returncode == 1
-    assert "reopen it" in errors
+    assert "again by name" in errors
 
 
 def test_rm(uri):

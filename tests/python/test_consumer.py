@@ -187,7 +187,7 @@ def test_a_ring_of_another_shape_must_be_reopened(uri):
         with ombus.Producer(uri, capacity=32):
             for _ in range(2):
                 assert consumer.wait(0)
-                with pytest.raises(ombus.EpochChanged, match="reopen it"):
+                with pytest.raises(ombus.RingGone, match="again by name"):
                     consumer.poll()
 
 

@@ -31,11 +31,15 @@ def test_rings_lists_what_is_there(uri, shm_file):
     assert uri not in [ring.uri for ring in ombus.rings()]
 
 
-def test_unlink_removes_the_name_only(uri):
+def test_unlink_lets_consumers_read_to_the_end_and_tells_everyone(uri):
     with ombus.Producer(uri) as producer, ombus.Consumer(uri) as consumer:
-        ombus.unlink(uri)
         producer.publish(b"x")
+        ombus.unlink(uri)
+        with pytest.raises(ombus.RingGone, match="create it again"):
+            producer.publish(b"y")
         assert consumer.poll().payload == b"x"
+        with pytest.raises(ombus.RingGone, match="open or create it again"):
+            consumer.poll()
         with pytest.raises(ombus.CannotOpen):
             ombus.unlink(uri)
 

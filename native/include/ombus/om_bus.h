@@ -9,8 +9,9 @@
  * producer until the slowest live consumer has read (back-pressure over loss). The ring stores no history.
  *
  * Names: "/om-bus-engine-0"; a missing leading slash is added. Objects are created with mode 0600.
- * Threads: one thread at a time per handle. A handle must not be used after fork() (OM_ERR_BUS_FORKED).
- * Memory layout: docs/formats.md. All integers are little-endian.
+ * Threads: one thread at a time per handle, but for om_bus_stream_stats() and the endpoint's getters (wal_seq, index,
+ * max_payload, missed), which any thread may call while another uses the handle. A handle must not be used after fork()
+ * (OM_ERR_BUS_FORKED). Memory layout: docs/ring-format.md. All integers are little-endian.
  */
 
 #ifdef __cplusplus
@@ -47,7 +48,7 @@ OM_BEGIN_DECLS
 #define OM_BUS_CONSUMER_ANY UINT32_MAX /* consumer_index: take the first free slot */
 #define OM_BUS_FOREVER (-1)            /* timeout_ns: no limit */
 
-/* ---- Layout in shared memory (fixed; see docs/formats.md) ---- */
+/* ---- Layout in shared memory (fixed; see docs/ring-format.md) ---- */
 
 /** Start of every slot; the payload follows. */
 typedef struct OmBusSlotHeader {
@@ -122,8 +123,9 @@ typedef struct OmBusStreamStats {
 /**
  * Create the ring, or take it over when the name exists: a ring of the same shape goes on at its old position,
  * so that consumers first read what the former producer left and then get OM_ERR_BUS_EPOCH_CHANGED once. With
- * another shape the old object is retired (its consumers get OM_ERR_BUS_EPOCH_CHANGED and must reopen) and a new one
- * takes the name. OM_ERR_BUS_IN_USE when another live process publishes to it.
+ * another shape (or with OM_BUS_FLAG_CRC switched) a new one takes the name and the old one is retired: its consumers
+ * read it to the end, then get OM_ERR_BUS_RING_GONE and must reopen. OM_ERR_BUS_IN_USE when another live process
+ * publishes to it.
  */
 int om_bus_stream_create(OmBusStream **out, const OmBusStreamConfig *config);
 
@@ -152,7 +154,7 @@ void om_bus_stream_stats(const OmBusStream *s, OmBusStreamStats *out);
 /** Close the handle and leave the ring for the next producer; consumers read on. NULL-safe. */
 void om_bus_stream_detach(OmBusStream *s);
 
-/** Close the handle and remove the ring's name. NULL-safe. Mapped consumers keep what they have mapped. */
+/** Close the handle and remove the ring. NULL-safe. Its consumers read it to the end, then get OM_ERR_BUS_RING_GONE. */
 void om_bus_stream_destroy(OmBusStream *s);
 
 /* ---- Consumer ---- */
@@ -172,7 +174,8 @@ int om_bus_endpoint_open(OmBusEndpoint **out, const OmBusEndpointConfig *config)
  * Next record: 1 = record in *rec, 0 = empty, or
  * OM_ERR_BUS_GAP_DETECTED, OM_ERR_BUS_REORDER_DETECTED: *rec is filled, the record is consumed;
  * OM_ERR_BUS_CRC_MISMATCH, OM_ERR_BUS_CORRUPT: the damaged record is skipped;
- * OM_ERR_BUS_EPOCH_CHANGED: once per producer restart, before the new producer's first record;
+ * OM_ERR_BUS_EPOCH_CHANGED: the producer has restarted, once, before the present producer's first record (several
+ * restarts since the last poll are reported as one); OM_ERR_BUS_RING_GONE: nothing comes any more, reopen by name;
  * OM_ERR_BUS_CONSUMER_STALE: overrun; the endpoint now stands at the live end (om_bus_endpoint_missed() counts).
  * The payload is valid until the next poll; with zero_copy only until the producer reuses the slot.
  */
@@ -185,7 +188,11 @@ int om_bus_endpoint_poll(OmBusEndpoint *ep, OmBusRecord *rec);
  */
 int om_bus_endpoint_poll_batch(OmBusEndpoint *ep, OmBusRecord *recs, size_t max);
 
-/** As poll_batch, but the records stay reserved (the producer cannot reuse them) until om_bus_endpoint_release(). */
+/**
+ * As poll_batch, but the records stay reserved (the producer cannot reuse them) until om_bus_endpoint_release(). They
+ * lie in adjacent slots: a call never goes around the ring's end. A gap or reorder is reported once; the record itself
+ * comes with the next call.
+ */
 int om_bus_endpoint_peek_batch(OmBusEndpoint *ep, OmBusRecord *recs, size_t max);
 
 /**
@@ -273,7 +280,8 @@ int om_bus_inspect(const char *stream_name, OmBusStreamInfo *info, OmBusConsumer
 /** Call fn for every ring on this host that we may read, until it returns non-zero. Returns how many. */
 int om_bus_list(int (*fn)(const OmBusStreamInfo *info, void *ctx), void *ctx);
 
-/** Remove a ring's name. OM_ERR_BUS_MAGIC_MISMATCH rather than removing something that is not a ring. */
+/** Remove a ring, as om_bus_stream_destroy(). OM_ERR_BUS_MAGIC_MISMATCH rather than removing something that is not one.
+ */
 int om_bus_unlink(const char *stream_name);
 
 OM_END_DECLS

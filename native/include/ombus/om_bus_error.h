@@ -44,7 +44,7 @@ OM_BEGIN_DECLS
     X(OM_ERR_BUS_TCP_RECV,         -815, "receive failed: the connection is lost, reconnect") \
     X(OM_ERR_BUS_TCP_DISCONNECTED, -816, "the peer closed the connection: reconnect and resume after the last wal_seq") \
     X(OM_ERR_BUS_TCP_PROTOCOL,     -817, "malformed frame: the peer does not speak the ombus protocol") \
-    X(OM_ERR_BUS_TCP_IO,           -818, "poll() failed on the sockets") \
+    X(OM_ERR_BUS_TCP_IO,           -818, "waiting on the sockets failed: close and reconnect; see the system's reason") \
     X(OM_ERR_BUS_TCP_MAX_CLIENTS,  -819, "too many clients: raise max_clients or close some") \
     /* resilience */ \
     X(OM_ERR_BUS_EPOCH_CHANGED,    -820, "the producer restarted: records after this come from the new producer; check your position against the log") \
@@ -54,9 +54,10 @@ OM_BEGIN_DECLS
     /* beyond the seed */ \
     X(OM_ERR_BUS_TIMEOUT,          -824, "timed out: the ring stayed full; a consumer is slower than the producer") \
     X(OM_ERR_BUS_FORKED,           -825, "this handle was opened before fork(): open it again in the child process") \
-    X(OM_ERR_BUS_IN_USE,           -826, "held by another live process: choose another consumer index, or stop the holder first") \
+    X(OM_ERR_BUS_IN_USE,           -826, "held by another live process: stop that one first, or for a consumer choose another index") \
     X(OM_ERR_BUS_CORRUPT,          -827, "fields in shared memory contradict each other: remove the ring and let the producer create it again") \
-    X(OM_ERR_BUS_NO_MEMORY,        -828, "out of memory") \
+    X(OM_ERR_BUS_NO_MEMORY,        -828, "out of memory: use a smaller ring or batch, or raise the memory limit") \
+    X(OM_ERR_BUS_RING_GONE,        -829, "the ring was removed or replaced by one of another shape: open or create it again by name") \
     /* log */ \
     X(OM_ERR_LOG_OPEN,             -840, "cannot open or create the log's files: check the path, your rights and the limit of open files") \
     X(OM_ERR_LOG_LOCKED,           -841, "another writer has this log open: stop it first, or read the log instead") \

@@ -16,14 +16,16 @@ int omi_fail(int rc, const char *format, ...) {
 }
 
 int omi_fail_errno(int rc, const char *format, ...) {
+    int error = errno;
     char reason[96] = "";
-    const char *text = strerror_r(errno, reason, sizeof reason); /* the GNU form */
+    const char *text = strerror_r(error, reason, sizeof reason); /* the GNU form */
     va_list args;
     va_start(args, format);
     int used = vsnprintf(last_error, sizeof last_error, format, args);
     va_end(args);
     if (used >= 0 && (size_t)used < sizeof last_error)
         snprintf(last_error + used, sizeof last_error - (size_t)used, ": %s", text);
+    errno = error; /* callers may look at it once more */
     return rc;
 }
 

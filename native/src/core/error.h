@@ -9,7 +9,7 @@
  */
 __attribute__((format(printf, 2, 3), cold)) int omi_fail(int rc, const char *format, ...);
 
-/** As omi_fail(), with ": " and strerror(errno) appended. */
+/** As omi_fail(), with ": " and strerror(errno) appended; errno stays as it is. */
 __attribute__((format(printf, 2, 3), cold)) int omi_fail_errno(int rc, const char *format, ...);
 
 #endif

@@ -25,32 +25,39 @@ void omi_process_watch_forks(void) {
     pthread_once(&once, watch_forks_once);
 }
 
-/** Start time from /proc/PID/stat, 22nd field; 0 when there is none to read. Zombies count as gone: *gone is set. */
-static uint64_t start_time(uint32_t pid, int *gone) {
-    char path[48], line[1024];
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        *gone = errno == ENOENT && access("/proc/self/stat", R_OK) == 0;
-        return 0;
-    }
-    ssize_t size = read(fd, line, sizeof line - 1);
-    close(fd);
-    *gone = size <= 0; /* ESRCH: it ended between open and read */
-    if (size <= 0)
-        return 0;
-    line[size] = 0;
+/** A field of /proc/PID/stat by its number in proc(5), from the 3rd on; NULL when there is none. */
+static const char *stat_field(const char *line, int number) {
     /* The 2nd field is the command in parentheses and may itself hold blanks and parentheses. */
-    char *field = strrchr(line, ')');
-    if (!field || field[1] != ' ')
-        return 0;
-    field += 2;
-    *gone = *field == 'Z' || *field == 'X';
-    for (int i = 3; i < 22 && field; i++) {
+    const char *field = strrchr(line, ')');
+    for (int i = 2; i < number && field; i++) {
         field = strchr(field, ' ');
         field = field ? field + 1 : 0;
     }
-    return field ? strtoull(field, 0, 10) : 0;
+    return field;
+}
+
+enum { STAT_STATE = 3, STAT_NUM_THREADS = 20, STAT_START_TIME = 22 };
+
+/** Start time of a process; 0 when it cannot be read. *gone is set when it has ended for sure. */
+static uint64_t start_time(uint32_t pid, int *gone) {
+    char path[48], line[1024];
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    *gone = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0; /* ended, or hidden from us (hidepid): kill() knows better */
+    ssize_t size = read(fd, line, sizeof line - 1);
+    close(fd);
+    if (size <= 0) { /* ESRCH: it ended between open and read */
+        *gone = 1;
+        return 0;
+    }
+    line[size] = 0;
+    const char *state = stat_field(line, STAT_STATE), *threads = stat_field(line, STAT_NUM_THREADS);
+    /* A zombie has ended, unless only its main thread has and others go on. */
+    *gone = state && (*state == 'Z' || *state == 'X') && (!threads || strtol(threads, 0, 10) <= 1);
+    const char *start = stat_field(line, STAT_START_TIME);
+    return start ? strtoull(start, 0, 10) : 0;
 }
 
 static uint64_t own_pid_namespace(void) {

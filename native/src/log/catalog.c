@@ -11,6 +11,11 @@ int omi_catalog_refresh(OmLogReader *r) {
     int rc = omi_dir_segments(&r->dir, &numbers, &count);
     if (rc != 0)
         return rc;
+    uint64_t pruned = r->control.map ? omi_control_pruned(r->control.map) : 0;
+    size_t gone = 0;
+    while (gone < count && numbers[gone] <= pruned)
+        gone++;
+    memmove(numbers, numbers + gone, (count -= gone) * sizeof *numbers);
     OmiEntry *entries = calloc(count + 1, sizeof *entries);
     if (!entries) {
         free(numbers);
@@ -34,7 +39,8 @@ int omi_catalog_update(OmLogReader *r) {
     if (omi_reader_trusts_control(r)) {
         uint64_t newest = atomic_load_explicit(&r->control.map->newest_segment, memory_order_acquire);
         size_t i = omi_catalog_find(r, newest);
-        if (newest != 0 && i < r->entries_count && r->entries[i].number == newest)
+        if (newest != 0 && i < r->entries_count && r->entries[i].number == newest &&
+            r->entries[0].number > omi_control_pruned(r->control.map))
             return 0;
     }
     return omi_catalog_refresh(r);
@@ -153,9 +159,24 @@ bool omi_reader_trusts_control(const OmLogReader *r) {
     return r->control.map && omi_control_same_boot(r->control.map, r->boot_id);
 }
 
-bool omi_reader_has_later(OmLogReader *r, uint64_t number) {
-    if (omi_reader_trusts_control(r))
+/** Without its checksum, which is looked at only when this says yes: it is asked at every poll of the live end. */
+static bool mark_beyond(const OmiDurableMark *mark, uint64_t segment, uint64_t offset) {
+    return mark->segment > segment || (mark->segment == segment && mark->offset > offset);
+}
+
+bool omi_reader_before_mark(const OmLogReader *r, uint64_t segment, uint64_t offset) {
+    const OmiControl *control = r->control.map;
+    OmiDurableMark mark;
+    if (!control || !(mark_beyond(&control->mark0, segment, offset) || mark_beyond(&control->mark1, segment, offset)))
+        return false;
+    return omi_control_mark(control, &mark) && mark_beyond(&mark, segment, offset);
+}
+
+bool omi_reader_has_later(OmLogReader *r, uint64_t number, bool sealed) {
+    if (!sealed && omi_reader_trusts_control(r)) /* polled at the live end; a sealed one is followed soon or never */
         return atomic_load_explicit(&r->control.map->newest_segment, memory_order_acquire) > number;
+    if (omi_reader_before_mark(r, number + 1, 0))
+        return true;
     OmiSegmentHeader header;
     if (omi_segment_read_header(&r->dir, number + 1, &header, 0) == 0 && omi_ident_valid(&header, number + 1))
         return omi_use_valid(&header);
@@ -178,17 +199,22 @@ static int settle_start(OmLogReader *r) {
         size_t i = omi_catalog_find(r, mark.segment);
         if (i < r->entries_count && r->entries[i].number == mark.segment &&
             omi_catalog_entry(r, i)->state == OMI_ENTRY_USED && mark.offset >= OMI_SEGMENT_DATA) {
-            r->end = (OmiPlace){.segment = mark.segment, .offset = mark.offset, .last_seq = mark.seq};
-            return 0;
+            /* The mark may lag behind its own offset by records that came while it was taken: look at them. */
+            rc = omi_locate(r, i, OMI_BY_OFFSET, mark.offset, OMI_EXACT, &r->end);
+            if (rc == 0 && r->end.offset != mark.offset) /* damage before it: not our concern here */
+                r->end = (OmiPlace){.segment = mark.segment, .offset = mark.offset, .last_seq = mark.seq};
+            return rc;
         }
     }
-    /* Without a mark only the last segment can be torn, and with a mark but nothing behind it only the first. */
-    bool have_mark = r->control.map && omi_control_mark(r->control.map, &mark);
-    ptrdiff_t i = have_mark && mark.segment == 0 ? omi_catalog_first(r) : omi_catalog_last(r);
+    /* A mark of nothing leaves the whole log open, from its very first segment; without a mark only the last one is. */
+    bool from_start = r->control.map && omi_control_mark(r->control.map, &mark) && mark.segment == 0;
+    ptrdiff_t i = from_start ? 0 : omi_catalog_last(r);
+    if (from_start && (r->entries_count == 0 || r->entries[0].number != omi_control_pruned(r->control.map) + 1 ||
+                       omi_catalog_entry(r, 0)->state != OMI_ENTRY_USED))
+        i = -1;
     if (i >= 0)
-        r->end = (OmiPlace){.segment = r->entries[i].number,
-                            .offset = OMI_SEGMENT_DATA,
-                            .last_seq = r->entries[i].use.prev_seq};
+        r->end = (OmiPlace){
+            .segment = r->entries[i].number, .offset = OMI_SEGMENT_DATA, .last_seq = r->entries[i].use.prev_seq};
     return 0;
 }
 
@@ -222,14 +248,21 @@ int omi_reader_settle(OmLogReader *r) {
             return 0;
         r->end.segment = next;
         r->end.offset = OMI_SEGMENT_DATA;
+        if (header.use.prev_seq > r->end.last_seq)
+            r->end.last_seq = header.use.prev_seq;
     }
     return 0;
 }
 
+uint64_t omi_reader_marked_seq(const OmLogReader *r) {
+    OmiDurableMark mark;
+    return r->control.map && omi_control_mark(r->control.map, &mark) ? mark.seq : 0;
+}
+
 int64_t omi_reader_visible_seq(OmLogReader *r) {
     bool trusted = omi_reader_trusts_control(r);
-    if (trusted && r->durable_only)
-        return (int64_t)atomic_load_explicit(&r->control.map->durable_seq, memory_order_acquire);
+    if (r->durable_only && trusted)
+        return (int64_t)omi_reader_marked_seq(r);
     if (trusted && omi_log_locked(&r->dir))
         return (int64_t)atomic_load_explicit(&r->control.map->last_seq, memory_order_acquire);
     int rc = omi_reader_settle(r);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,8 @@ int omi_control_open(OmiControlFile *control, const OmiLogDir *dir, bool must_wr
     return rc;
 }
 
-int omi_control_create(OmiControlFile *control, const OmiLogDir *dir, const uint8_t log_id[OM_LOG_ID_SIZE]) {
+int omi_control_create(OmiControlFile *control, const OmiLogDir *dir, const uint8_t log_id[OM_LOG_ID_SIZE],
+                       bool fresh) {
     control->map = 0;
     control->writable = true;
     /* A new name, then a rename: nobody ever maps half a control file. */
@@ -81,6 +83,10 @@ int omi_control_create(OmiControlFile *control, const OmiLogDir *dir, const uint
     memcpy(map->log_id, log_id, OM_LOG_ID_SIZE);
     map->created_ns = omi_wall_ns();
     map->crc = omi_crc32c(map, offsetof(OmiControl, crc));
+    if (fresh) {
+        omi_control_set_mark(control, 0, 0, 0);
+        omi_control_set_mark(control, 0, 0, 0);
+    }
     rc = omi_sync_file(control->fd);
     if (rc == 0 && renameat(dir->fd, CONTROL_NAME_NEW, dir->fd, CONTROL_NAME) != 0)
         rc = omi_fail_errno(OM_ERR_LOG_OPEN, "cannot put '%s/" CONTROL_NAME "' in place", dir->path);
@@ -155,9 +161,63 @@ void omi_control_set_mark(OmiControlFile *control, uint64_t seq, uint64_t segmen
     omi_control_mark(control->map, &last);
     OmiDurableMark mark = {.seq = seq, .segment = segment, .offset = offset, .generation = last.generation + 1};
     mark.crc = mark_crc(control->map, &mark);
+    atomic_thread_fence(memory_order_release);
     *(mark.generation & 1 ? &control->map->mark1 : &control->map->mark0) = mark;
     /* Only start the write: the flush that ends the next segment sync takes it along, and an older mark is safe. */
     sync_file_range(control->fd, OMI_PAGE, OMI_PAGE, SYNC_FILE_RANGE_WRITE);
+}
+
+static uint64_t pruned_word(const OmiControl *control, uint64_t number) {
+    return number << 16 | (omi_crc32c_extend(control->crc, &number, sizeof number) & 0xFFFF);
+}
+
+uint64_t omi_control_pruned(const OmiControl *control) {
+    uint64_t word = atomic_load_explicit(&control->pruned, memory_order_acquire);
+    return word == pruned_word(control, word >> 16) ? word >> 16 : 0;
+}
+
+int omi_control_set_pruned(OmiControlFile *control, uint64_t number) {
+    uint64_t seen = atomic_load(&control->map->pruned);
+    while (omi_control_pruned(control->map) < number &&
+           !atomic_compare_exchange_weak(&control->map->pruned, &seen, pruned_word(control->map, number))) {
+    }
+    return omi_sync_range(control->fd, (uint8_t *)control->map, OMI_PAGE, 2 * OMI_PAGE);
+}
+
+/* A forked child shares the lock's open file and would hold the lock as long as it lives: it closes its copies at once.
+ * That does not release the parent's. */
+enum { LOCKS_MAX = 256 };
+static _Atomic int lock_fds[LOCKS_MAX]; /* fd + 1; 0 = free */
+
+static void drop_locks_in_child(void) {
+    for (int i = 0; i < LOCKS_MAX; i++) {
+        int fd = atomic_exchange(&lock_fds[i], 0);
+        if (fd > 0)
+            close(fd - 1);
+    }
+}
+
+static void watch_forks_once(void) {
+    pthread_atfork(0, 0, drop_locks_in_child);
+}
+
+static void remember_lock(int fd) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks_once);
+    for (int i = 0; i < LOCKS_MAX; i++) {
+        int none = 0;
+        if (atomic_compare_exchange_strong(&lock_fds[i], &none, fd + 1))
+            return;
+    }
+}
+
+void omi_log_unlock(int lock_fd) {
+    for (int i = 0; i < LOCKS_MAX; i++) {
+        int remembered = lock_fd + 1;
+        if (atomic_compare_exchange_strong(&lock_fds[i], &remembered, 0))
+            break;
+    }
+    close(lock_fd);
 }
 
 /* Open-file-description locks: released by the kernel when the holder dies, and, unlike flock(), others can ask. The
@@ -171,6 +231,7 @@ int omi_log_lock(const OmiLogDir *dir, int *lock_fd) {
     if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
         int size = snprintf(pid, sizeof pid, "%-10d\n", (int)getpid());
         *lock_fd = fd;
+        remember_lock(fd);
         if (pwrite(fd, pid, (size_t)size, 0) != size)
             (void)ftruncate(fd, 0); /* no room for a name: others learn 0 */
         return 0;

@@ -20,8 +20,9 @@ typedef struct OmiControlFile {
  * OM_ERR_LOG_FOREIGN (damaged or not ours) or OM_ERR_LOG_VERSION. */
 int omi_control_open(OmiControlFile *control, const OmiLogDir *dir, bool must_write);
 
-/** Put a new one in place, durably. */
-int omi_control_create(OmiControlFile *control, const OmiLogDir *dir, const uint8_t log_id[OM_LOG_ID_SIZE]);
+/** Put a new one in place, durably. `fresh`: the log is new, so that nothing of it can have been durable; else there is
+ * no mark, and only the end of the last segment counts as a possible torn tail. */
+int omi_control_create(OmiControlFile *control, const OmiLogDir *dir, const uint8_t log_id[OM_LOG_ID_SIZE], bool fresh);
 
 void omi_control_close(OmiControlFile *control);
 
@@ -40,8 +41,16 @@ void omi_control_set_mark(OmiControlFile *control, uint64_t seq, uint64_t segmen
 /** The newest valid mark; false when there is none. */
 bool omi_control_mark(const OmiControl *control, OmiDurableMark *out);
 
+/** Segments up to this number have been pruned, whatever is left of them; 0 = none. */
+uint64_t omi_control_pruned(const OmiControl *control);
+
+/** Say so, durably, before they are removed: else their absence would look like a loss. */
+int omi_control_set_pruned(OmiControlFile *control, uint64_t number);
+
 /** The writer's lock, held until its fd is closed or its process ends. OM_ERR_LOG_LOCKED names the holder. */
 int omi_log_lock(const OmiLogDir *dir, int *lock_fd);
+
+void omi_log_unlock(int lock_fd);
 
 /** Whether somebody holds it. Works across pid namespaces, which a pid would not. */
 bool omi_log_locked(const OmiLogDir *dir);

@@ -1,6 +1,5 @@
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/error.h"
 #include "log/reader.h"
@@ -105,30 +104,28 @@ static int recover_dir(const char *path, bool repair, uint32_t flags, const OmLo
     int rc = omi_dir_open(&dir, path, false);
     if (rc != 0)
         return rc;
-    OmiRecovery recovery = {.dir = &dir,
-                            .all = true,
-                            .repair = repair,
-                            .salvage = repair && (flags & OM_LOG_SALVAGE),
-                            .visitor = visitor,
-                            .report = out ? out : &own};
-    *recovery.report = (OmLogReport){0};
+    OmiRecovery recovery = {.dir = &dir};
     if (repair)
         rc = omi_log_lock(&dir, &lock_fd);
-    else
-        recovery.live = omi_log_locked(&dir);
     if (rc == 0) {
         rc = omi_control_open(&control, &dir, repair);
         if (rc == 0) {
-            memcpy(recovery.log_id, control.map->log_id, OM_LOG_ID_SIZE);
-            recovery.have_mark = omi_control_mark(control.map, &recovery.mark);
+            omi_recovery_init(&recovery, &dir, control.map);
         } else if (rc != OM_ERR_LOG_VERSION && omi_recover_id(&dir, recovery.log_id)) {
-            rc = repair ? omi_control_create(&control, &dir, recovery.log_id) : 0;
+            rc = repair ? omi_control_create(&control, &dir, recovery.log_id, false) : 0;
         }
     }
+    recovery.all = true;
+    recovery.live = !repair && omi_log_locked(&dir);
+    recovery.repair = repair;
+    recovery.salvage = repair && (flags & OM_LOG_SALVAGE);
+    recovery.visitor = visitor;
+    recovery.report = out ? out : &own;
+    *recovery.report = (OmLogReport){0};
     if (rc == 0) {
         rc = omi_recover(&recovery, &tail);
         if (rc == 0 && repair && tail.segment) {
-            rc = omi_sync_dir(&dir);
+            rc = omi_repair_sync(&recovery, tail.first_segment, &tail);
             omi_control_set_mark(&control, tail.last_seq, tail.segment, tail.offset);
             omi_control_set_mark(&control, tail.last_seq, tail.segment, tail.offset);
             atomic_store(&control.map->last_seq, tail.last_seq);
@@ -140,7 +137,7 @@ static int recover_dir(const char *path, bool repair, uint32_t flags, const OmLo
     }
     omi_control_close(&control);
     if (lock_fd >= 0)
-        close(lock_fd);
+        omi_log_unlock(lock_fd);
     omi_dir_close(&dir);
     return rc;
 }

@@ -164,7 +164,10 @@ typedef struct OmiControl {
     OmiDurableMark mark0;
     uint8_t pad6[2048 - sizeof(OmiDurableMark)];
     OmiDurableMark mark1;
-    uint8_t pad7[2048 - sizeof(OmiDurableMark)];
+    uint8_t pad7[1024 - sizeof(OmiDurableMark)];
+    /* Segments up to this number were removed on purpose: number << 16 | check (omi_control_pruned()). */
+    _Atomic uint64_t pruned;
+    uint8_t pad8[1024 - 8];
 } OmiControl;
 _Static_assert(offsetof(OmiControl, writer_epoch) == 64 && offsetof(OmiControl, last_seq) == 128 &&
                    offsetof(OmiControl, durable_seq) == 192 && offsetof(OmiControl, bell) == 256 &&

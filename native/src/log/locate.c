@@ -69,9 +69,9 @@ int omi_locate(OmLogReader *r, size_t i, OmiIndexKey key, uint64_t value, OmiExa
     int rc = omi_reader_map(r, entry->number, &segment);
     if (rc != 0)
         return rc;
-    /* An entry's time is that of the records before it: only entries with an earlier time are surely not too far. */
-    uint64_t floor_value = key == OMI_BY_TIME ? (value ? value - 1 : 0) : value;
-    rc = floor_entry(r, segment, entry, key, floor_value, &start);
+    /* From an entry before the place, so that the walk meets the record in front of it and last_seq is exact. For times
+     * it must be so anyway: an entry's time is that of the records before it. */
+    rc = floor_entry(r, segment, entry, key, value ? value - 1 : 0, &start);
     if (rc != 0)
         return rc;
     *out = (OmiPlace){.segment = entry->number,
@@ -79,7 +79,7 @@ int omi_locate(OmLogReader *r, size_t i, OmiIndexKey key, uint64_t value, OmiExa
                       .last_seq = entry->use.prev_seq,
                       .records = entry->use.records_before,
                       .max_time_ns = entry->use.prev_max_time_ns};
-    if (start && !(key == OMI_BY_TIME && start->max_time_ns >= value)) {
+    if (start && omi_index_key(start, key) < value) {
         out->offset = start->offset;
         out->last_seq = omi_index_key(start, OMI_BY_SEQ) - 1;
         out->records += start->ordinal;

@@ -59,13 +59,13 @@ static uint64_t later_base_seq(OmLogReader *r, uint64_t number) {
 }
 
 /** A break behind the durable mark of a log that nobody writes is its torn tail: the end, not damage. */
-static bool torn_here(OmLogReader *r) {
+static bool torn_at(OmLogReader *r, uint64_t segment, uint64_t offset) {
     OmiDurableMark mark;
     if (omi_log_locked(&r->dir))
         return false;
     if (!r->control.map || !omi_control_mark(r->control.map, &mark))
-        return later_base_seq(r, r->current->number) == 0;
-    return r->current->number > mark.segment || (r->current->number == mark.segment && r->offset >= mark.offset);
+        return later_base_seq(r, segment) == 0;
+    return segment > mark.segment || (segment == mark.segment && offset >= mark.offset);
 }
 
 static int next_segment(OmLogReader *r, uint64_t after);
@@ -73,7 +73,7 @@ static int next_segment(OmLogReader *r, uint64_t after);
 /** The bytes at the offset are no frame, or none where one must be. */
 static OMI_COLD int frame_damage(OmLogReader *r) {
     OmiSegment *segment = r->current;
-    if (torn_here(r))
+    if (torn_at(r, segment->number, r->offset))
         return 0;
     uint64_t bound = later_base_seq(r, segment->number), from = r->offset;
     uint64_t next = omi_frame_resync(segment->base, from, segment->size, r->last_seq, bound);
@@ -106,7 +106,7 @@ static OMI_COLD int frame_damage(OmLogReader *r) {
 static OMI_COLD int next_segment(OmLogReader *r, uint64_t after) {
     uint64_t number = after + 1;
     OmiSegment *segment;
-    if (!omi_reader_has_later(r, after))
+    if (!omi_reader_has_later(r, after, true))
         return 0;
     int rc = omi_reader_map(r, number, &segment);
     OmLogDamage damage = {.segment = number, .lost_first_seq = r->last_seq + 1};
@@ -126,8 +126,12 @@ static OMI_COLD int next_segment(OmLogReader *r, uint64_t after) {
                                       r->dir.path, r->position, entry->use.prev_seq);
         }
         damage.kind = OM_LOG_DAMAGE_MISSING;
+        if (torn_at(r, number, 0))
+            return 0;
     } else if (rc == OM_ERR_LOG_CORRUPT) {
         damage.kind = OM_LOG_DAMAGE_FOREIGN;
+        if (torn_at(r, number, 0))
+            return 0;
     } else if (rc != 0) {
         return rc;
     } else {
@@ -137,6 +141,8 @@ static OMI_COLD int next_segment(OmLogReader *r, uint64_t after) {
             damage.kind = OM_LOG_DAMAGE_FOREIGN;
         else if (!ident || !omi_use_valid(header))
             damage.kind = OM_LOG_DAMAGE_HEADER;
+        if (damage.kind == OM_LOG_DAMAGE_HEADER && torn_at(r, number, 0))
+            return 0;
         if (damage.kind == 0 || (damage.kind == OM_LOG_DAMAGE_HEADER && r->skip_corrupt))
             enter(r, segment, OMI_SEGMENT_DATA, r->last_seq);
         if (damage.kind == 0)
@@ -178,9 +184,8 @@ int omi_reader_place(OmLogReader *r) {
                               .lost_last_seq = r->entries[first].use.prev_seq};
         return report_damage(r, damage, "damaged header");
     }
-    OmiPlace place = {.segment = r->entries[first].number,
-                      .offset = OMI_SEGMENT_DATA,
-                      .last_seq = r->entries[first].use.prev_seq};
+    OmiPlace place = {
+        .segment = r->entries[first].number, .offset = OMI_SEGMENT_DATA, .last_seq = r->entries[first].use.prev_seq};
     rc = omi_reader_stand(r, &place);
     return rc == 0 ? 1 : rc;
 }
@@ -190,12 +195,14 @@ static OMI_COLD int at_stop(OmLogReader *r, OmiFrameState state) {
     if (state == OMI_FRAME_SEAL)
         return next_segment(r, r->current->number);
     if (state == OMI_FRAME_NONE) {
-        if (!omi_reader_has_later(r, r->current->number))
+        if (!omi_reader_has_later(r, r->current->number, false) &&
+            !omi_reader_before_mark(r, r->current->number, r->offset))
             return 0;
-        /* A later segment is in use, so this one was sealed before: look again, with that knowledge. */
+        /* A later segment is in use, so this one was sealed before: look again, with that knowledge. Or there was data
+         * here once. */
+        atomic_thread_fence(memory_order_acquire);
         OmiFrameView view;
-        if (omi_frame_check(r->current->base, r->offset, r->current->size, r->last_seq, false, &view) !=
-            OMI_FRAME_NONE)
+        if (omi_frame_check(r->current->base, r->offset, r->current->size, r->last_seq, false, &view) != OMI_FRAME_NONE)
             return 1;
     }
     return frame_damage(r);
@@ -329,14 +336,14 @@ static bool something_next(OmLogReader *r) {
     OmiFrameView view;
     if (!r->current)
         return omi_reader_place(r) != 0;
-    OmiFrameState state =
-        omi_frame_check(r->current->base, r->offset, r->current->size, r->last_seq, false, &view);
+    OmiFrameState state = omi_frame_check(r->current->base, r->offset, r->current->size, r->last_seq, false, &view);
     if (state == OMI_FRAME_RECORD && view.seq >= r->stop_seq)
         return raise_stop(r) && view.seq < r->stop_seq;
     if (state == OMI_FRAME_RECORD && view.seq < r->position)
         return omi_reader_visible_seq(r) >= (int64_t)r->position;
     if (state == OMI_FRAME_NONE || state == OMI_FRAME_SEAL)
-        return omi_reader_has_later(r, r->current->number);
+        return omi_reader_has_later(r, r->current->number, state == OMI_FRAME_SEAL) ||
+               (state == OMI_FRAME_NONE && omi_reader_before_mark(r, r->current->number, r->offset));
     return true;
 }
 
@@ -354,8 +361,8 @@ int om_log_wait(OmLogReader *r, int64_t timeout_ns) {
         uint64_t now_ns = omi_monotonic_ns();
         if (now_ns >= limit_ns)
             return 0;
-        int64_t sleep_ns = limit_ns - now_ns < 10 * (uint64_t)OMI_NS_PER_S ? (int64_t)(limit_ns - now_ns)
-                                                                          : 10 * OMI_NS_PER_S;
+        int64_t sleep_ns =
+            limit_ns - now_ns < 10 * (uint64_t)OMI_NS_PER_S ? (int64_t)(limit_ns - now_ns) : 10 * OMI_NS_PER_S;
         /* Nobody who would ring: no control file, no right to write it, a writer that cannot see us, another host. */
         bool blind = !control->map || !control->writable || !atomic_load(&control->map->writer_registered) ||
                      !omi_reader_trusts_control(r);

@@ -110,7 +110,7 @@ int64_t om_log_durable_seq(OmLogReader *r) {
     if (rc != 0)
         return rc;
     if (omi_reader_trusts_control(r))
-        return (int64_t)atomic_load_explicit(&r->control.map->durable_seq, memory_order_acquire);
+        return (int64_t)omi_reader_marked_seq(r);
     rc = omi_reader_settle(r); /* another boot: what is there came from the disk */
     return rc != 0 ? rc : (int64_t)r->end.last_seq;
 }
@@ -124,12 +124,12 @@ uint64_t om_log_epoch(const OmLogReader *r) {
     return r && r->control.map ? atomic_load_explicit(&r->control.map->writer_epoch, memory_order_acquire) : 0;
 }
 
-/** Stand at a place and forget ranges. */
+/** Stand at a place (NULL: where the log will begin) and forget ranges. */
 static int stand(OmLogReader *r, const OmiPlace *place, uint64_t position) {
     r->end_seq = UINT64_MAX;
     r->stop_seq = r->durable_only ? 0 : UINT64_MAX;
     r->position = position;
-    return omi_reader_stand(r, place);
+    return place ? omi_reader_stand(r, place) : 0;
 }
 
 int om_log_seek(OmLogReader *r, uint64_t seq) {
@@ -140,23 +140,22 @@ int om_log_seek(OmLogReader *r, uint64_t seq) {
     if (seq == 0)
         seq = 1;
     rc = omi_locate_seq(r, seq, &place);
-    if (rc == OM_ERR_LOG_NOT_FOUND) { /* empty: wait for the first record from seq on */
+    if (rc != 0 && rc != OM_ERR_LOG_NOT_FOUND)
+        return rc;
+    const OmiEntry *entry = rc == 0 ? &r->entries[omi_catalog_find(r, place.segment)] : 0;
+    bool before_first = entry && seq <= entry->use.prev_seq;
+    if (!entry || (before_first && entry != &r->entries[0])) {
+        /* The log is empty, or segments before its first usable one are damaged: the next call finds out. */
         omi_segment_unref(r->current);
         r->current = 0;
-        r->end_seq = UINT64_MAX;
-        r->stop_seq = r->durable_only ? 0 : UINT64_MAX;
-        r->position = seq;
+        stand(r, 0, seq);
         return 0;
     }
-    if (rc == 0)
-        rc = stand(r, &place, seq);
-    if (rc != 0)
-        return rc;
-    const OmiEntry *entry = &r->entries[omi_catalog_find(r, place.segment)];
-    if (place.offset == OMI_SEGMENT_DATA && seq <= entry->use.prev_seq && entry == &r->entries[0])
-        return omi_fail(OM_ERR_LOG_PRUNED, "'%s': wal_seq %" PRIu64 " to %" PRIu64 " were pruned", r->dir.path, seq,
-                        entry->use.prev_seq);
-    return 0;
+    rc = stand(r, &place, seq);
+    return rc != 0 || !before_first
+               ? rc
+               : omi_fail(OM_ERR_LOG_PRUNED, "'%s': wal_seq %" PRIu64 " to %" PRIu64 " were pruned", r->dir.path, seq,
+                          entry->use.prev_seq);
 }
 
 int om_log_seek_range(OmLogReader *r, uint64_t from, uint64_t to) {

@@ -24,8 +24,8 @@ enum { OMI_MAPPED_DEFAULT = 4, OMI_MAPPED_MAX = 64 };
 typedef struct OmiPlace {
     uint64_t segment;
     uint64_t offset;
-    uint64_t last_seq;    /* of the record before; with no_walk: a bound of it */
-    uint64_t records;     /* before, since the log was created */
+    uint64_t last_seq; /* of the record before; with no_walk: a bound of it */
+    uint64_t records;  /* before, since the log was created */
     uint64_t bytes;
     uint64_t max_time_ns; /* newest timestamp before */
 } OmiPlace;
@@ -89,8 +89,14 @@ int omi_reader_map(OmLogReader *r, uint64_t number, OmiSegment **out);
 /** The control file's counters are of this boot. */
 bool omi_reader_trusts_control(const OmLogReader *r);
 
-/** Whether a segment after `number` is in use. */
-bool omi_reader_has_later(OmLogReader *r, uint64_t number);
+/** Whether a segment after `number` is in use; `sealed`: that one ends in a seal. */
+bool omi_reader_has_later(OmLogReader *r, uint64_t number, bool sealed);
+
+/** Whether the durable mark says that there was data at this place. */
+bool omi_reader_before_mark(const OmLogReader *r, uint64_t segment, uint64_t offset);
+
+/** Durable wal_seq by the control file's checked mark, not by its bare counter. */
+uint64_t omi_reader_marked_seq(const OmLogReader *r);
 
 /** Walk to the end of a log that has no live writer of this boot: r->end. */
 int omi_reader_settle(OmLogReader *r);

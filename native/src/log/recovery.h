@@ -19,10 +19,11 @@ typedef struct OmiRecovery {
     uint8_t log_id[OM_LOG_ID_SIZE];
     bool have_mark;
     OmiDurableMark mark;
-    bool live;    /* a writer is at work: its end moves */
-    bool all;     /* from the first segment, indexes included; else from the mark's */
-    bool repair;  /* cut a torn tail; mend indexes and summaries */
-    bool salvage; /* cover damage, too */
+    uint64_t pruned; /* omi_control_pruned() */
+    bool live;       /* a writer is at work: its end moves */
+    bool all;        /* from the first segment, indexes included; else from the mark's */
+    bool repair;     /* cut a torn tail; mend indexes and summaries */
+    bool salvage;    /* cover damage, too */
     const OmLogVisitor *visitor;
     OmLogReport *report;
     uint64_t total_bytes, done_bytes;
@@ -40,6 +41,9 @@ typedef struct OmiTail {
     uint64_t bytes;
     uint32_t segment_records;
 } OmiTail;
+
+/** Take identity and marks from the control file. */
+void omi_recovery_init(OmiRecovery *recovery, const OmiLogDir *dir, const OmiControl *control);
 
 /** OM_ERR_LOG_CORRUPT when there is damage that was not mended. */
 int omi_recover(OmiRecovery *recovery, OmiTail *tail);
@@ -64,8 +68,11 @@ int omi_repair_header(OmiRecovery *recovery, OmiSegment *segment, const OmiTail 
 /** Move a segment's file aside. */
 int omi_repair_move(OmiRecovery *recovery, uint64_t number);
 
-/** An empty, sealed segment in the place of one that is gone. */
-int omi_repair_fill(OmiRecovery *recovery, uint64_t number, const OmiTail *before);
+/** An empty, sealed segment in the place of one that is gone; the tail then stands behind it. */
+int omi_repair_fill(OmiRecovery *recovery, uint64_t number, OmiTail *tail);
+
+/** What recovery kept may be in the page cache only (its writer was killed): put it on disk before it is promised. */
+int omi_repair_sync(OmiRecovery *recovery, uint64_t from, const OmiTail *tail);
 
 /** Write the segment's index file anew from its frames. */
 int omi_repair_index(OmiRecovery *recovery, OmiSegment *segment);

@@ -39,6 +39,8 @@ static int save(OmiRecovery *recovery, const OmiSegment *segment, uint64_t from,
 
 int omi_repair_cut(OmiRecovery *recovery, OmiSegment *segment, uint64_t offset) {
     uint64_t end = omi_frame_data_end(segment->base, offset, segment->size);
+    if (end == offset)
+        return 0;
     int rc = save(recovery, segment, offset, end);
     if (rc != 0)
         return rc;
@@ -59,7 +61,8 @@ int omi_repair_seal(OmiRecovery *recovery, OmiSegment *segment, uint64_t offset,
     if (rc != 0)
         return rc;
     if (offset + OMI_FRAME_HEADER > segment->size)
-        return omi_fail(OM_ERR_LOG_CORRUPT, "segment %010" PRIu64 " was cut short: restore it from a copy, or move it away",
+        return omi_fail(OM_ERR_LOG_CORRUPT,
+                        "segment %010" PRIu64 " was cut short: restore it from a copy, or move it away",
                         segment->number);
     omi_frame_put_padding(segment->base + offset, last_seq + 1, time_ns, OMI_FRAME_HEADER);
     return omi_sync_range(segment->fd, segment->base, offset, offset + OMI_FRAME_HEADER);
@@ -109,20 +112,24 @@ int omi_repair_move(OmiRecovery *recovery, uint64_t number) {
     return omi_sync_dir(recovery->dir);
 }
 
-int omi_repair_fill(OmiRecovery *recovery, uint64_t number, const OmiTail *before) {
+int omi_repair_fill(OmiRecovery *recovery, uint64_t number, OmiTail *tail) {
     OmiSegment *segment;
-    int rc = omi_segment_create(&segment, recovery->dir, recovery->log_id, number, OMI_SEGMENT_DATA + OMI_PAGE, 64 << 10);
+    int rc =
+        omi_segment_create(&segment, recovery->dir, recovery->log_id, number, OMI_SEGMENT_DATA + OMI_PAGE, 64 << 10);
     if (rc != 0)
         return rc;
-    OmiSegmentUse use = {.base_seq = before->last_seq + 1,
-                         .prev_seq = before->last_seq,
-                         .prev_max_time_ns = before->max_time_ns,
-                         .records_before = before->records,
-                         .bytes_before = before->bytes};
+    OmiSegmentUse use = {.base_seq = tail->last_seq + 1,
+                         .prev_seq = tail->last_seq,
+                         .prev_max_time_ns = tail->max_time_ns,
+                         .records_before = tail->records,
+                         .bytes_before = tail->bytes};
     omi_use_write(omi_segment_header(segment), &use);
-    omi_frame_put_padding(segment->base + OMI_SEGMENT_DATA, before->last_seq + 1, before->max_time_ns, OMI_FRAME_HEADER);
-    OmiTail tail = {.offset = OMI_SEGMENT_DATA, .last_seq = before->last_seq, .max_time_ns = before->max_time_ns};
-    rc = omi_repair_summary(segment, &tail);
+    omi_frame_put_padding(segment->base + OMI_SEGMENT_DATA, tail->last_seq + 1, tail->max_time_ns, OMI_FRAME_HEADER);
+    tail->segment = number;
+    tail->offset = OMI_SEGMENT_DATA;
+    tail->sealed = true;
+    tail->segment_records = 0;
+    rc = omi_repair_summary(segment, tail);
     if (rc == 0)
         rc = omi_sync_file(segment->fd);
     omi_segment_unref(segment);
@@ -144,10 +151,26 @@ int omi_repair_summary(OmiSegment *segment, const OmiTail *tail) {
                            .records = tail->segment_records,
                            .max_time_ns = tail->max_time_ns,
                            .sealed_ns = header->seal.sealed_ns};
-    if (omi_seal_valid(header) && header->seal.end_offset == seal.end_offset && header->seal.last_seq == seal.last_seq &&
-        header->seal.records == seal.records && header->seal.max_time_ns == seal.max_time_ns)
+    if (omi_seal_valid(header) && header->seal.end_offset == seal.end_offset &&
+        header->seal.last_seq == seal.last_seq && header->seal.records == seal.records &&
+        header->seal.max_time_ns == seal.max_time_ns)
         return 0;
     seal.sealed_ns = omi_wall_ns();
     omi_seal_write(header, &seal);
     return omi_sync_range(segment->fd, segment->base, 0, OMI_SEGMENT_DATA);
+}
+
+int omi_repair_sync(OmiRecovery *recovery, uint64_t from, const OmiTail *tail) {
+    for (uint64_t number = from; number && number <= tail->segment; number++) {
+        char name[OMI_FILE_NAME_SIZE];
+        omi_file_name(name, number, OMI_SEGMENT_SUFFIX);
+        int fd = openat(recovery->dir->fd, name, O_RDWR | O_CLOEXEC);
+        if (fd < 0)
+            continue; /* pruned meanwhile */
+        int rc = omi_sync_file(fd);
+        close(fd);
+        if (rc != 0)
+            return rc;
+    }
+    return omi_sync_dir(recovery->dir);
 }

@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "log/control.h"
 #include "log/segment.h"
 
 /** A segment in use that the log can lose: all that is asked of it stands in the next one's header. */
@@ -26,13 +27,22 @@ int omi_retain(const OmiLogDir *dir, const OmLogRetention *policy) {
             needed_seq = min + 1;
     }
     OmiSegmentHeader header;
+    OmiControlFile control;
     uint64_t *sizes = calloc(count + 1, sizeof *sizes);
     if (!sizes)
         rc = omi_fail(OM_ERR_BUS_NO_MEMORY, "out of memory");
-    for (size_t i = 0; rc == 0 && i < count; i++)
+    else
+        rc = omi_control_open(&control, dir, true);
+    if (rc != 0) {
+        free(sizes);
+        free(numbers);
+        return rc;
+    }
+    size_t condemned = 0;
+    for (size_t i = 0; i < count; i++)
         if (readable(dir, numbers[i], &header, &sizes[i]))
             total_bytes += sizes[i];
-    for (size_t i = 0; rc == 0 && i + 1 < count; i++) {
+    for (size_t i = 0; i + 1 < count; i++) {
         /* Oldest first, and none left out: what remains is always one piece. Damage stops it: better kept. */
         if (!readable(dir, numbers[i], &header, 0) || !readable(dir, numbers[i + 1], &header, 0) ||
             numbers[i + 1] != numbers[i] + 1)
@@ -41,12 +51,16 @@ int omi_retain(const OmiLogDir *dir, const OmLogRetention *policy) {
         bool too_old = policy->max_age_ns && header.use.prev_max_time_ns + policy->max_age_ns < now_ns;
         if (!(too_many || too_old) || header.use.prev_seq >= needed_seq)
             break;
-        omi_segment_remove(dir, numbers[i]);
         total_bytes -= sizes[i];
-        removed++;
+        condemned = i + 1;
     }
+    if (condemned)
+        rc = omi_control_set_pruned(&control, numbers[condemned - 1]);
+    for (; rc == 0 && (size_t)removed < condemned; removed++)
+        omi_segment_remove(dir, numbers[removed]);
     if (removed)
         omi_sync_dir(dir);
+    omi_control_close(&control);
     free(sizes);
     free(numbers);
     return rc != 0 ? rc : removed;

@@ -10,8 +10,8 @@
 
 /*
  * One sync: note what has been appended, put sealed segments and the dirty range of the current one on disk, then say
- * so. Whoever holds sync_lock syncs for all that came before it got the lock; those who waited find it done: that is
- * the group commit.
+ * so. One thread syncs at a time, for all that was appended before it began; those who waited meanwhile find it done,
+ * or one of them syncs for all the others: that is the group commit.
  */
 
 /** In OM_LOG_SYNC_NONE sealed segments are let go unsynced; reach them by name again. */
@@ -62,7 +62,7 @@ static int sync_current(OmLogWriter *w, OmiSegment *segment, uint64_t offset) {
     return rc;
 }
 
-/** sync_lock is held. */
+/** Only the thread that has set `syncing` comes here. */
 static int sync_now(OmLogWriter *w) {
     if (w->sync_failed)
         return omi_fail(OM_ERR_LOG_IO, "an earlier sync of '%s' failed: close it, check the disk, open it again",
@@ -75,7 +75,8 @@ static int sync_now(OmLogWriter *w) {
     if (segment)
         omi_segment_ref(segment);
     if (w->sync == OM_LOG_SYNC_LINGER) /* from here on the next records count */
-        atomic_store_explicit(&w->sync_at, atomic_load_explicit(&w->appended, memory_order_relaxed) + w->linger_records, memory_order_relaxed);
+        atomic_store_explicit(&w->sync_at, atomic_load_explicit(&w->appended, memory_order_relaxed) + w->linger_records,
+                              memory_order_relaxed);
     pthread_mutex_unlock(&w->lock);
 
     int rc = sync_sealed(w, sealed);
@@ -100,11 +101,38 @@ static uint64_t durable_seq(const OmLogWriter *w) {
     return atomic_load_explicit(&w->shared->durable_seq, memory_order_acquire);
 }
 
-int omi_writer_sync(OmLogWriter *w, uint64_t seq) {
-    pthread_mutex_lock(&w->sync_lock);
-    int rc = durable_seq(w) >= seq ? 0 : sync_now(w);
-    pthread_mutex_unlock(&w->sync_lock);
+/** Be the one who syncs: 1 = we are, 0 = another one has synced up to seq meanwhile, or OM_ERR_LOG_TIMEOUT. */
+static int begin_sync(OmLogWriter *w, uint64_t seq, const struct timespec *limit) {
+    int rc = 1;
+    pthread_mutex_lock(&w->lock);
+    while (rc == 1 && w->syncing) {
+        if (!limit)
+            pthread_cond_wait(&w->sync_done, &w->lock);
+        else if (pthread_cond_clockwait(&w->sync_done, &w->lock, CLOCK_MONOTONIC, limit) == ETIMEDOUT)
+            rc = OM_ERR_LOG_TIMEOUT;
+    }
+    if (durable_seq(w) >= seq)
+        rc = 0;
+    else if (rc == 1)
+        w->syncing = true;
+    pthread_mutex_unlock(&w->lock);
     return rc;
+}
+
+static int sync_until(OmLogWriter *w, uint64_t seq, const struct timespec *limit) {
+    int rc = begin_sync(w, seq, limit);
+    if (rc != 1)
+        return rc == 0 ? 0 : omi_fail(rc, "wal_seq %llu is not on disk yet", (unsigned long long)seq);
+    rc = sync_now(w);
+    pthread_mutex_lock(&w->lock);
+    w->syncing = false;
+    pthread_cond_broadcast(&w->sync_done);
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+int omi_writer_sync(OmLogWriter *w, uint64_t seq) {
+    return sync_until(w, seq, 0);
 }
 
 int omi_writer_sync_due(OmLogWriter *w) {
@@ -135,11 +163,7 @@ int om_log_wait_durable(OmLogWriter *w, uint64_t wal_seq, int64_t timeout_ns) {
         return omi_writer_sync(w, wal_seq);
     uint64_t limit_ns = omi_deadline_ns(timeout_ns);
     struct timespec limit = {.tv_sec = (time_t)(limit_ns / OMI_NS_PER_S), .tv_nsec = (long)(limit_ns % OMI_NS_PER_S)};
-    if (pthread_mutex_clocklock(&w->sync_lock, CLOCK_MONOTONIC, &limit) != 0)
-        return omi_fail(OM_ERR_LOG_TIMEOUT, "wal_seq %llu is not on disk yet", (unsigned long long)wal_seq);
-    int rc = durable_seq(w) >= wal_seq ? 0 : sync_now(w);
-    pthread_mutex_unlock(&w->sync_lock);
-    return rc;
+    return sync_until(w, wal_seq, &limit);
 }
 
 /** Sleep until there is something to sync; costs nothing while there is not. */
@@ -147,8 +171,9 @@ static void wait_for_records(OmLogWriter *w) {
     OmiDoorbell *bell = &w->shared->bell;
     uint32_t rings = omi_doorbell_arm(bell);
     if (atomic_load(&w->last_seq) == durable_seq(w) && !atomic_load(&w->syncer_stop))
-        omi_doorbell_sleep(bell, rings, atomic_load(&w->shared->writer_registered) ? 10 * OMI_NS_PER_S
-                                                                                  : (int64_t)w->linger_ms * OMI_NS_PER_MS);
+        omi_doorbell_sleep(bell, rings,
+                           atomic_load(&w->shared->writer_registered) ? 10 * OMI_NS_PER_S
+                                                                      : (int64_t)w->linger_ms * OMI_NS_PER_MS);
 }
 
 void *omi_syncer_run(void *writer) {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "core/error.h"
 #include "core/process.h"
@@ -32,6 +31,7 @@ static int take_options(OmLogWriter *w, const OmLogWriterOptions *given) {
 
 /** The control file as it is, or a new one: for a new log, or for one whose control file was lost. */
 static int open_control(OmLogWriter *w, bool create) {
+    bool fresh = false;
     int rc = omi_control_open(&w->control, &w->dir, true);
     if (rc != OM_ERR_LOG_NOT_FOUND && rc != OM_ERR_LOG_FOREIGN)
         return rc;
@@ -50,51 +50,38 @@ static int open_control(OmLogWriter *w, bool create) {
             return omi_fail(OM_ERR_LOG_NOT_FOUND, "there is no log in '%s'", w->dir.path);
         if (getrandom(w->log_id, sizeof w->log_id, 0) != (ssize_t)sizeof w->log_id)
             return omi_fail_errno(OM_ERR_LOG_IO, "no random numbers for the log's identity");
+        fresh = true;
     }
-    return omi_control_create(&w->control, &w->dir, w->log_id);
-}
-
-/** What recovery kept may be in the page cache only (the last writer was killed): put it on disk before promising. */
-static int sync_recovered(OmLogWriter *w, uint64_t from, const OmiTail *tail) {
-    for (uint64_t number = from; number && number <= tail->segment; number++) {
-        OmiSegment *segment;
-        int rc = omi_segment_map(&segment, &w->dir, number, true);
-        if (rc == OM_ERR_LOG_NOT_FOUND)
-            continue;
-        if (rc == 0) {
-            rc = omi_sync_file(segment->fd);
-            omi_segment_unref(segment);
-        }
-        if (rc != 0)
-            return rc;
-    }
-    return omi_sync_dir(&w->dir);
+    return omi_control_create(&w->control, &w->dir, w->log_id, fresh);
 }
 
 /** Find the end of the log, mend its tail, and stand there. */
 static int resume(OmLogWriter *w, bool salvage) {
-    OmiRecovery recovery = {.dir = &w->dir, .repair = true, .salvage = salvage, .report = &w->repair_report};
+    OmiRecovery recovery;
     OmiTail tail;
+    omi_recovery_init(&recovery, &w->dir, w->shared);
+    recovery.repair = true;
+    recovery.salvage = salvage;
+    recovery.report = &w->repair_report;
     memcpy(w->log_id, w->shared->log_id, OM_LOG_ID_SIZE);
-    memcpy(recovery.log_id, w->log_id, OM_LOG_ID_SIZE);
-    recovery.have_mark = omi_control_mark(w->shared, &recovery.mark);
     int rc = omi_recover(&recovery, &tail);
     if (rc != 0)
         return rc;
-    uint64_t unsynced = recovery.have_mark ? recovery.mark.segment : tail.first_segment;
+    uint64_t unsynced =
+        recovery.have_mark && recovery.mark.segment > tail.first_segment ? recovery.mark.segment : tail.first_segment;
     uint64_t durable = recovery.have_mark ? recovery.mark.seq : 0;
     if (w->sync != OM_LOG_SYNC_NONE) {
-        rc = sync_recovered(w, unsynced, &tail);
+        rc = omi_repair_sync(&recovery, unsynced, &tail);
         if (rc != 0)
             return rc;
         durable = tail.last_seq;
         omi_control_set_mark(&w->control, tail.last_seq, tail.segment, tail.segment ? tail.offset : 0);
     }
-    w->first_unsynced = unsynced ? unsynced : tail.segment + 1;
+    w->first_unsynced = unsynced;
     w->records_before = tail.records;
     w->bytes_before = tail.bytes;
     w->max_time_ns = tail.max_time_ns;
-    w->next_number = tail.segment + 1;
+    w->next_number = (tail.segment ? tail.segment : recovery.pruned) + 1;
     atomic_store(&w->last_seq, tail.last_seq);
     atomic_store(&w->shared->last_seq, tail.last_seq);
     atomic_store(&w->shared->durable_seq, durable < tail.last_seq ? durable : tail.last_seq);
@@ -113,13 +100,12 @@ static int resume(OmLogWriter *w, bool salvage) {
     w->bytes_before -= tail.offset - OMI_SEGMENT_DATA;
     w->segment_start_offset = tail.offset;
     w->segment_start_appended = 0 - (uint64_t)tail.segment_records;
-    w->prefaulted = tail.offset;
+    segment->prefaulted = tail.offset;
     atomic_store(&w->offset, tail.offset);
     if (w->sync != OM_LOG_SYNC_NONE) {
         segment->synced = tail.offset;
         segment->dir_synced = true;
     }
-    w->want_prefault = true;
     return 0;
 }
 
@@ -160,7 +146,7 @@ static void free_writer(OmLogWriter *w) {
     omi_segment_unref(w->current);
     omi_control_close(&w->control);
     if (w->lock_fd >= 0)
-        close(w->lock_fd);
+        omi_log_unlock(w->lock_fd);
     omi_dir_close(&w->dir);
     free(w);
 }
@@ -174,7 +160,7 @@ int om_log_open_writer(OmLogWriter **out, const char *dir, const OmLogWriterOpti
         return omi_fail(OM_ERR_BUS_NO_MEMORY, "out of memory");
     w->lock_fd = w->control.fd = w->dir.fd = -1;
     pthread_mutex_init(&w->lock, 0);
-    pthread_mutex_init(&w->sync_lock, 0);
+    pthread_cond_init(&w->sync_done, 0);
     pthread_cond_init(&w->prepare_wake, 0);
     pthread_cond_init(&w->spare_ready, 0);
     pthread_cond_init(&w->sync_wake, 0);

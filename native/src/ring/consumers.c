@@ -29,10 +29,21 @@ static void store(_Atomic uint64_t *word, uint64_t value) {
 
 /** Stand at the live end; the claim must be visible as CLAIMED (see the header comment). */
 static uint64_t stand_at_head(const OmiRing *ring, OmBusConsumerTail *slot) {
-    atomic_thread_fence(memory_order_seq_cst);
-    uint64_t head = atomic_load_explicit(&ring->header->head, memory_order_acquire);
-    atomic_store_explicit(&slot->tail, head, memory_order_release);
-    return head;
+    uint64_t head, tail;
+    do {
+        atomic_thread_fence(memory_order_seq_cst);
+        tail = atomic_load_explicit(&ring->header->head, memory_order_acquire);
+        atomic_store_explicit(&slot->tail, tail, memory_order_release);
+        atomic_thread_fence(memory_order_seq_cst);
+        head = atomic_load_explicit(&ring->header->head, memory_order_acquire);
+    } while (head - tail > ring->capacity / 2);
+    return tail;
+}
+
+/** A version-1 consumer: no claim, but it has polled. */
+static bool looks_foreign(const OmBusConsumerTail *slot) {
+    return atomic_load_explicit(&slot->claim, memory_order_acquire) == 0 &&
+           atomic_load_explicit(&slot->last_poll_ns, memory_order_relaxed) != 0;
 }
 
 /** 1 = taken, 0 = held by a live process. */
@@ -47,8 +58,8 @@ static int try_take(const OmiRing *ring, OmBusConsumerTail *slot, const OmiProce
     store(&slot->wal_seq, 0);
     store(&slot->last_poll_ns, omi_monotonic_ns());
     store(&slot->tail, atomic_load_explicit(&ring->header->head, memory_order_relaxed));
-    atomic_store(&slot->claim, omi_claim(OMI_CONSUMER_CLAIMED, self->pid));
-    return 1;
+    uint64_t joining = omi_claim(OMI_CONSUMER_JOINING, self->pid);
+    return atomic_compare_exchange_strong(&slot->claim, &joining, omi_claim(OMI_CONSUMER_CLAIMED, self->pid));
 }
 
 int omi_consumer_join(const OmiRing *ring, uint32_t *index, uint64_t *claim, uint64_t *position) {
@@ -56,6 +67,8 @@ int omi_consumer_join(const OmiRing *ring, uint32_t *index, uint64_t *claim, uin
     uint32_t first = *index == OM_BUS_CONSUMER_ANY ? 0 : *index;
     uint32_t end = *index == OM_BUS_CONSUMER_ANY ? ring->max_consumers : *index + 1;
     for (uint32_t i = first; i < end; i++) {
+        if (*index == OM_BUS_CONSUMER_ANY && looks_foreign(&ring->tails[i]))
+            continue; /* taken as long as nobody asks for this very slot */
         if (!try_take(ring, &ring->tails[i], &self))
             continue;
         *index = i;
@@ -141,16 +154,17 @@ void omi_consumers_unblock(const OmiRing *ring, uint64_t head, uint64_t stalenes
 void omi_consumer_describe(const OmiRing *ring, uint32_t index, OmBusConsumerInfo *info) {
     const OmBusConsumerTail *slot = &ring->tails[index];
     uint64_t claim = atomic_load_explicit(&slot->claim, memory_order_acquire);
-    uint64_t head = atomic_load_explicit(&ring->header->head, memory_order_acquire);
     *info = (OmBusConsumerInfo){.index = index, .pid = claim_pid(claim)};
-    info->tail = atomic_load_explicit(&slot->tail, memory_order_relaxed);
+    info->tail = atomic_load_explicit(&slot->tail, memory_order_acquire);
+    uint64_t head = atomic_load_explicit(&ring->header->head, memory_order_acquire);
     info->wal_seq = atomic_load_explicit(&slot->wal_seq, memory_order_relaxed);
     if (claim == 0)
-        info->state = atomic_load(&slot->last_poll_ns) ? OM_BUS_CONSUMER_FOREIGN : OM_BUS_CONSUMER_FREE;
+        info->state = looks_foreign(slot) ? OM_BUS_CONSUMER_FOREIGN : OM_BUS_CONSUMER_FREE;
     else if (holder_liveness(slot, claim) == OMI_DEAD)
         info->state = OM_BUS_CONSUMER_DEAD;
     else
         info->state =
             claim_state(claim) == OMI_CONSUMER_PASSED_OVER ? OM_BUS_CONSUMER_PASSED_OVER : OM_BUS_CONSUMER_CLAIMED;
-    info->lag = info->state == OM_BUS_CONSUMER_FREE ? 0 : head - info->tail;
+    /* Within a batch a consumer may be ahead of `head`, which moves last. */
+    info->lag = info->state == OM_BUS_CONSUMER_FREE || (int64_t)(head - info->tail) < 0 ? 0 : head - info->tail;
 }

@@ -20,13 +20,16 @@
  *   consumer needs no clock to stay alive, and an idle one (nothing to read) is never in the way.
  * - Overrun means: passed over, then overwritten. Whoever lost the claim must not trust the ring's content any more,
  *   so even one not yet overwritten is sent to the live end.
+ * - A process that calls exec() keeps its pid and start time, and so its claims: close the endpoints first.
  * - A version-1 consumer leaves no claim. It is recognised by last_poll_ns != 0, and its heartbeat decides.
  *
  * Joining without being overrun: the producer may run up to (the minimum it last computed) + capacity before it looks
  * at the slots again. So the joiner first makes its claim visible, passes a full fence, and only then reads `head` for
- * its position: a minimum computed without it is at most that head. The producer fences before it computes, too.
+ * its position: a minimum computed without it is at most that head. The producer fences before it computes, too. A
+ * joiner that was stopped for a whole lap in the middle of this finds its place out of date, and takes another.
  */
 
+#include "core/process.h"
 #include "ring/ring.h"
 
 enum { OMI_CONSUMER_CLAIMED = 1, OMI_CONSUMER_PASSED_OVER = 2, OMI_CONSUMER_JOINING = 3 };

@@ -42,7 +42,9 @@ int om_bus_cursor_save(const char *path, uint64_t wal_seq) {
     uint32_t magic = OM_BUS_CURSOR_MAGIC, crc = omi_crc32c(&wal_seq, sizeof wal_seq);
     if (!path)
         return omi_fail(OM_ERR_BUS_INIT, "cursor: NULL path");
-    if (snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof temporary)
+    static _Atomic uint32_t count; /* threads of one process must not share the file either */
+    if (snprintf(temporary, sizeof temporary, "%s.%d-%u.tmp", path, (int)getpid(), atomic_fetch_add(&count, 1)) >=
+        (int)sizeof temporary)
         return omi_fail(OM_ERR_BUS_SHM_OPEN, "cursor path is too long");
     memcpy(bytes, &magic, 4);
     memcpy(bytes + 4, &wal_seq, 8);

@@ -9,8 +9,16 @@
 #include "core/clock.h"
 #include "core/copy.h"
 #include "core/error.h"
+#include "ring/ownership.h"
 
 enum { HEARTBEAT_POLLS = 256, SLEEP_SLICE_NS = 100 * OMI_NS_PER_MS };
+
+/** Take over the ring's flags: each producer sets its own. */
+static void read_flags(OmBusEndpoint *ep) {
+    ep->ring.flags = ep->ring.header->flags;
+    ep->plain = ep->copy && ep->ring.extension && !(ep->ring.flags & OM_BUS_FLAG_CRC);
+    ep->plain_max = ep->ring.max_payload < OMI_COPY_SMALL_MAX ? ep->ring.max_payload : OMI_COPY_SMALL_MAX;
+}
 
 int om_bus_endpoint_open(OmBusEndpoint **out, const OmBusEndpointConfig *config) {
     if (!out || !config)
@@ -37,6 +45,10 @@ int om_bus_endpoint_open(OmBusEndpoint **out, const OmBusEndpointConfig *config)
     ep->epoch = atomic_load(ep->epoch_word);
     if (rc == 0)
         rc = omi_consumer_join(&ep->ring, &ep->index, &ep->claim, &ep->position);
+    if (rc == 0 && ep->ring.extension && atomic_load(&ep->ring.extension->retired)) {
+        omi_consumer_leave(&ep->ring, ep->index, ep->claim);
+        rc = omi_fail(OM_ERR_BUS_RING_GONE, "ring '%s' was removed or replaced while it was opened", ep->ring.name);
+    }
     if (rc != 0) {
         omi_ring_close(&ep->ring);
         free(ep->copy);
@@ -44,8 +56,7 @@ int om_bus_endpoint_open(OmBusEndpoint **out, const OmBusEndpointConfig *config)
         return rc;
     }
     ep->slot = &ep->ring.tails[ep->index];
-    ep->plain = ep->copy && ep->ring.extension && !(ep->ring.flags & OM_BUS_FLAG_CRC);
-    ep->plain_max = ep->ring.max_payload < OMI_COPY_SMALL_MAX ? ep->ring.max_payload : OMI_COPY_SMALL_MAX;
+    read_flags(ep);
     omi_doorbell_register_notifier(); /* we wake a producer that waits for room */
     omi_process_watch_forks();
     ep->fork_count = omi_fork_count;
@@ -87,7 +98,7 @@ static bool is_at_new_epoch(const OmBusEndpoint *ep) {
     if (atomic_load_explicit(ep->epoch_word, memory_order_acquire) == ep->epoch)
         return false;
     const OmiRingExtension *x = ep->ring.extension;
-    if (!x || atomic_load(&x->retired))
+    if (!x)
         return true;
     return (int64_t)(ep->position - atomic_load_explicit(&x->epoch_head, memory_order_acquire)) >= 0;
 }
@@ -97,7 +108,7 @@ static int lose_place(OmBusEndpoint *ep) {
     int rc = omi_consumer_rejoin(&ep->ring, ep->index, ep->claim, &ep->position);
     if (rc != 0)
         return rc;
-    ep->missed += ep->position - left;
+    __atomic_store_n(&ep->missed, ep->missed + ep->position - left, __ATOMIC_RELAXED);
     ep->fresh = true; /* the loss is reported here; not once more as a gap */
     return omi_fail(OM_ERR_BUS_CONSUMER_STALE, "ring '%s': consumer %u missed %llu records after wal_seq %llu",
                     ep->ring.name, ep->index, (unsigned long long)(ep->position - left),
@@ -106,16 +117,17 @@ static int lose_place(OmBusEndpoint *ep) {
 
 static int enter_epoch(OmBusEndpoint *ep) {
     if (ep->ring.extension && atomic_load(&ep->ring.extension->retired))
-        return omi_fail(OM_ERR_BUS_EPOCH_CHANGED, "ring '%s' was created anew with another shape: reopen it",
+        return omi_fail(OM_ERR_BUS_RING_GONE, "ring '%s' was removed, or replaced by one of another shape",
                         ep->ring.name);
     ep->epoch = atomic_load_explicit(ep->epoch_word, memory_order_acquire);
     ep->fresh = true;
+    read_flags(ep);
     if (!ep->ring.extension) { /* a version-1 producer starts over at position 0 */
         ep->position = atomic_load(&ep->ring.header->head);
         atomic_store(&ep->slot->tail, ep->position);
     }
     return omi_fail(OM_ERR_BUS_EPOCH_CHANGED, "ring '%s': a new producer (pid %u) starts after wal_seq %llu",
-                    ep->ring.name, omi_ring_producer(&ep->ring).pid, (unsigned long long)ep->last_seq);
+                    ep->ring.name, omi_ring_owner(&ep->ring).pid, (unsigned long long)ep->last_seq);
 }
 
 int omi_endpoint_attend(OmBusEndpoint *ep) {
@@ -169,7 +181,7 @@ int om_bus_endpoint_wait(OmBusEndpoint *ep, int64_t timeout_ns) {
 }
 
 uint64_t om_bus_endpoint_wal_seq(const OmBusEndpoint *ep) {
-    return ep ? ep->last_seq : 0;
+    return ep ? __atomic_load_n(&ep->last_seq, __ATOMIC_RELAXED) : 0;
 }
 
 uint32_t om_bus_endpoint_index(const OmBusEndpoint *ep) {
@@ -181,5 +193,5 @@ uint32_t om_bus_endpoint_max_payload(const OmBusEndpoint *ep) {
 }
 
 uint64_t om_bus_endpoint_missed(const OmBusEndpoint *ep) {
-    return ep ? ep->missed : 0;
+    return ep ? __atomic_load_n(&ep->missed, __ATOMIC_RELAXED) : 0;
 }

@@ -8,10 +8,11 @@
 
 #include "core/error.h"
 #include "ring/consumers.h"
+#include "ring/ownership.h"
 
 static void describe(const OmiRing *ring, OmBusStreamInfo *info) {
     OmBusShmHeader *h = ring->header;
-    OmiProcess producer = omi_ring_producer(ring);
+    OmiProcess producer = omi_ring_owner(ring);
     memset(info, 0, sizeof *info);
     snprintf(info->name, sizeof info->name, "%s", ring->name);
     info->size_bytes = ring->shm.size;
@@ -69,17 +70,23 @@ int om_bus_list(int (*fn)(const OmBusStreamInfo *info, void *ctx), void *ctx) {
 
 int om_bus_unlink(const char *stream_name) {
     OmiShm shm;
-    char name[OMI_SHM_NAME_SIZE];
-    int rc = omi_shm_name(name, stream_name);
+    OmiRing ring;
+    int rc = omi_shm_name(ring.name, stream_name);
     if (rc == 0)
-        rc = omi_shm_open(&shm, name, sizeof(OmBusShmHeader), 0);
+        rc = omi_shm_open(&shm, ring.name, sizeof(OmBusShmHeader), 0);
     if (rc != 0)
         return rc;
     uint32_t magic = ((const OmBusShmHeader *)shm.base)->magic;
     omi_shm_close(&shm);
     if (magic != OM_BUS_SHM_MAGIC)
-        return omi_fail(OM_ERR_BUS_MAGIC_MISMATCH, "'%s' is not an ombus ring: not removed", name);
-    if (shm_unlink(name) != 0)
-        return omi_fail_errno(OM_ERR_BUS_SHM_OPEN, "cannot remove '%s'", name);
-    return 0;
+        return omi_fail(OM_ERR_BUS_MAGIC_MISMATCH, "'%s' is not an ombus ring: not removed", ring.name);
+    bool whole = omi_ring_open(&ring, stream_name, true) == 0; /* a damaged one goes, too */
+    if (shm_unlink(ring.name) != 0)
+        rc = omi_fail_errno(OM_ERR_BUS_SHM_OPEN, "cannot remove '%s'", ring.name);
+    if (whole) {
+        if (rc == 0)
+            omi_ring_retire(&ring);
+        omi_ring_close(&ring);
+    }
+    return rc;
 }

@@ -30,13 +30,12 @@ typedef struct OmiRingExtension {
      * the header's own producer_epoch shares its line with `head`, which changes with every record. */
     uint32_t magic;
     _Atomic uint32_t features;
-    _Atomic uint64_t epoch;      /* copy of producer_epoch */
-    _Atomic uint64_t epoch_head; /* position of this producer's first record */
-    _Atomic uint32_t producer_pid;
-    _Atomic uint32_t retired; /* the name now belongs to a ring of another shape: reopen */
-    _Atomic uint64_t producer_start;
-    _Atomic uint64_t producer_pidns;
-    uint8_t pad0[16];
+    _Atomic uint64_t epoch;       /* copy of producer_epoch */
+    _Atomic uint64_t epoch_head;  /* position of this producer's first record */
+    _Atomic uint64_t owner;       /* pid << 32 | start time of the producer; 0 = none. See ownership.h */
+    _Atomic uint64_t owner_pidns; /* its pid namespace */
+    _Atomic uint32_t retired;     /* the ring was removed or replaced: nothing comes any more, reopen it by name */
+    uint8_t pad0[20];
     OmiDoorbell data; /* consumers sleep, the producer rings */
     uint8_t pad1[56];
     OmiDoorbell room; /* the producer sleeps, consumers ring */

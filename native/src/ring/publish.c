@@ -8,9 +8,27 @@
 #include "core/copy.h"
 #include "core/crc32c.h"
 #include "core/error.h"
+#include "ring/ownership.h"
 #include "ring/stream.h"
 
 enum { BURST_PART = 8, LIVENESS_CHECK_NS = OMI_NS_PER_MS, SLEEP_SLICE_NS = 10 * OMI_NS_PER_MS };
+
+static OMI_COLD int refuse_handle(const OmBusStream *s) {
+    if (!s)
+        return omi_fail(OM_ERR_BUS_INIT, "publish: NULL stream");
+    if (s->fork_count != omi_fork_count)
+        return omi_fail(OM_ERR_BUS_FORKED, "ring '%s' was created before fork(): the parent publishes to it",
+                        s->ring.name);
+    if (atomic_load(&s->ring.extension->retired))
+        return omi_fail(OM_ERR_BUS_RING_GONE, "ring '%s' was removed: nobody can open it any more", s->ring.name);
+    return omi_fail(OM_ERR_BUS_EPOCH_CHANGED, "ring '%s' was taken over by a newer producer (pid %u)", s->ring.name,
+                    omi_ring_owner(&s->ring).pid);
+}
+
+static inline bool is_usable(const OmBusStream *s) {
+    return OMI_LIKELY(s && s->fork_count == omi_fork_count &&
+                      atomic_load_explicit(&s->ring.extension->epoch, memory_order_relaxed) == s->epoch);
+}
 
 /** As omi_deadline_ns(), with 0 for "do not wait", which needs no clock. */
 static uint64_t deadline(int64_t timeout_ns) {
@@ -57,18 +75,10 @@ static OMI_COLD int wait_for_room(OmBusStream *s, uint64_t head, uint64_t deadli
                 omi_doorbell_sleep(&s->ring.extension->room, rings,
                                    left_ns < SLEEP_SLICE_NS ? (int64_t)left_ns : SLEEP_SLICE_NS);
         }
+        if (!is_usable(s)) /* superseded while we waited: `head` is no longer ours to write */
+            return refuse_handle(s);
     }
-    return 0;
-}
-
-static OMI_COLD int refuse_handle(const OmBusStream *s) {
-    if (!s)
-        return omi_fail(OM_ERR_BUS_INIT, "publish: NULL stream");
-    if (s->fork_count != omi_fork_count)
-        return omi_fail(OM_ERR_BUS_FORKED, "ring '%s' was created before fork(): the parent publishes to it",
-                        s->ring.name);
-    return omi_fail(OM_ERR_BUS_EPOCH_CHANGED, "ring '%s' was taken over by a newer producer (pid %u)", s->ring.name,
-                    omi_ring_producer(&s->ring).pid);
+    return is_usable(s) ? 0 : refuse_handle(s);
 }
 
 static OMI_COLD int refuse_payload(const OmBusStream *s, const void *payload, size_t len) {
@@ -76,11 +86,6 @@ static OMI_COLD int refuse_payload(const OmBusStream *s, const void *payload, si
         return omi_fail(OM_ERR_BUS_INIT, "publish: NULL payload of %zu bytes", len);
     return omi_fail(OM_ERR_BUS_RECORD_TOO_LARGE, "payload of %zu bytes, ring '%s' takes %u (slot_size %u - 24)", len,
                     s->ring.name, s->ring.max_payload, s->ring.slot_size);
-}
-
-static inline bool is_usable(const OmBusStream *s) {
-    return OMI_LIKELY(s && s->fork_count == omi_fork_count &&
-                      atomic_load_explicit(&s->ring.extension->epoch, memory_order_relaxed) == s->epoch);
 }
 
 static inline bool fits(const OmBusStream *s, const void *payload, size_t len) {
@@ -118,7 +123,7 @@ static inline void write_slot(const OmiRing *ring, uint64_t position, uint64_t w
 /** Make `count` written records known: to inspection and joining consumers by head, to sleepers by the bell. */
 static inline void advance(OmBusStream *s, uint64_t head, uint64_t count) {
     atomic_store_explicit(&s->ring.header->head, head + count, memory_order_release);
-    s->records_published += count;
+    __atomic_store_n(&s->records_published, s->records_published + count, __ATOMIC_RELAXED);
     omi_doorbell_notify(&s->ring.extension->data);
 }
 
@@ -163,7 +168,7 @@ int om_bus_stream_publish(OmBusStream *s, uint64_t wal_seq, uint8_t wal_type, co
     omi_copy_small(slot + 1, payload, len);
     commit_slot(slot, head, 0);
     atomic_store_explicit(&s->ring.header->head, head + 1, memory_order_release);
-    s->records_published++;
+    __atomic_store_n(&s->records_published, s->records_published + 1, __ATOMIC_RELAXED);
     if (OMI_UNLIKELY(atomic_load_explicit(&s->ring.extension->data.sleepers, memory_order_relaxed)))
         return ring_for_data(s);
     return 0;

@@ -3,7 +3,6 @@
 
 #include <stdbool.h>
 
-#include "core/process.h"
 #include "core/shm.h"
 #include "ring/layout.h"
 
@@ -29,19 +28,19 @@ typedef struct OmiRing {
 /** Bytes of a ring of this shape; 0 when that is beyond reason. */
 uint64_t omi_ring_size(uint32_t capacity, uint32_t slot_size, uint32_t max_consumers);
 
-/** Map the ring `name` and check every field against the object's real size. */
+/** Set all pointers and numbers of `ring` for a shape that is known to fit ring->shm. */
+void omi_ring_lay_out(OmiRing *ring, uint32_t capacity, uint32_t slot_size, uint32_t max_consumers, uint32_t flags);
+
+/**
+ * Read the shape from a mapped object, once, and check it: magic, version, then every field against the real size.
+ * On success `ring` is laid out. ring->shm and ring->name must be set.
+ */
+int omi_ring_bind(OmiRing *ring);
+
+/** Map and bind the ring `name`. */
 int omi_ring_open(OmiRing *ring, const char *name, bool writable);
 
-/** Set the pointers into a mapping whose header holds a valid shape. */
-void omi_ring_bind(OmiRing *ring);
-
-/** Check the header of a mapped object: magic, version, then shape against size. */
-int omi_ring_validate(const OmiShm *shm, const char *name);
-
 void omi_ring_close(OmiRing *ring);
-
-/** Who publishes to the ring, as it says itself. */
-OmiProcess omi_ring_producer(const OmiRing *ring);
 
 static inline OmBusSlotHeader *omi_ring_slot(const OmiRing *ring, uint64_t position) {
     return (OmBusSlotHeader *)(ring->slots + (position & ring->mask) * ring->slot_size);

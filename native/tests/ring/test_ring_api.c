@@ -1,10 +1,44 @@
 /* What the ring offers beyond the seed: holding records, columns, arrays, looking from outside, bad input. */
 
+#include <pthread.h>
 #include <sys/wait.h>
 
 #include "core/clock.h"
 #include "ring/layout.h"
 #include "ring_fixture.h"
+
+typedef struct Superseder {
+    const char *name;
+    OmBusEndpoint *ep;
+    OmBusStream *stream;
+} Superseder;
+
+static void supersede(uint64_t head, uint64_t min_tail, void *ctx) {
+    Superseder *superseder = ctx;
+    OmBusRecord rec;
+    CHECK_EQ(head - min_tail, 8);
+    superseder->stream = make_stream(superseder->name, 8, 64, 1, 0);
+    for (uint64_t i = 1; i <= 8; i++)
+        CHECK_EQ(om_bus_endpoint_poll(superseder->ep, &rec), 1);
+    for (uint64_t i = 1; i <= 4; i++)
+        publish_u64(superseder->stream, i, 100 + i);
+}
+
+/* The example of docs/ring-format.md, byte for byte. */
+TEST(a_slot_has_the_bytes_that_the_format_says) {
+    static const uint8_t expected[] = {1, 0, 0, 0, 0, 0,    0,    0,    7,    0,   0,   0,   0,   0,  0,
+                                       0, 3, 0, 5, 0, 0x4C, 0xBB, 0x71, 0x9A, 'h', 'e', 'l', 'l', 'o'};
+    const char *name = test_unique("bytes");
+    OmBusStream *stream = make_stream(name, 8, 64, 3, OM_BUS_FLAG_CRC);
+    CHECK_EQ(om_bus_stream_publish(stream, 7, 3, "hello", 5), 0);
+    RawRing raw = map_raw(name);
+    static const uint8_t header[] = {0x53, 0x42, 0x4D, 0x4F, 1, 0, 0, 0, 64, 0, 0, 0, 8, 0, 0, 0,
+                                     3,    0,    0,    0,    1, 0, 0, 0, 1,  0, 0, 0, 0, 0, 0, 0};
+    CHECK(memcmp(raw.bytes, header, sizeof header) == 0);
+    CHECK(memcmp(raw.bytes + 4096 + 3 * 64, expected, sizeof expected) == 0);
+    unmap_raw(raw);
+    om_bus_stream_destroy(stream);
+}
 
 TEST(peeked_records_stay_until_released) {
     const char *name = test_unique("peek");
@@ -213,6 +247,79 @@ TEST(an_unread_rest_is_delivered_before_the_epoch_changes) {
     om_bus_stream_destroy(stream);
 }
 
+/* Another shape, or checksums switched: the old ring is read to its end by its own rules, then the new one. */
+TEST(a_ring_of_another_shape_takes_the_name) {
+    const char *name = test_unique("shape");
+    OmBusStream *stream = make_stream(name, 16, 64, 1, OM_BUS_FLAG_CRC);
+    OmBusEndpoint *ep = open_endpoint(name, 0, false);
+    OmBusRecord rec;
+    for (uint32_t round = 1; round <= 4; round++) {
+        publish_u64(stream, round, round);
+        om_bus_stream_detach(stream);
+        stream = make_stream(name, 16 << (round % 2), 64, 1, round & 2 ? OM_BUS_FLAG_CRC : 0);
+        CHECK_EQ(om_bus_endpoint_poll(ep, &rec), 1);
+        CHECK_EQ(om_bus_endpoint_poll(ep, &rec), OM_ERR_BUS_RING_GONE);
+        om_bus_endpoint_close(ep);
+        ep = open_endpoint(name, 0, false);
+    }
+    om_bus_endpoint_close(ep);
+    om_bus_stream_destroy(stream);
+}
+
+TEST(a_handle_superseded_while_it_waits_publishes_nothing) {
+    const char *name = test_unique("superseded");
+    OmBusStream *first = make_stream(name, 8, 64, 1, 0);
+    OmBusEndpoint *ep = open_endpoint(name, 0, false);
+    Superseder superseder = {.name = name, .ep = ep};
+    OmBusStreamConfig config = {.stream_name = name,
+                                .capacity = 8,
+                                .slot_size = 64,
+                                .max_consumers = 1,
+                                .backpressure_cb = supersede,
+                                .backpressure_ctx = &superseder};
+    om_bus_stream_detach(first);
+    CHECK_EQ(om_bus_stream_create(&first, &config), 0);
+    OmBusRecord rec;
+    CHECK_EQ(om_bus_endpoint_poll(ep, &rec), OM_ERR_BUS_EPOCH_CHANGED);
+    for (uint64_t i = 1; i <= 8; i++)
+        publish_u64(first, i, i);
+    /* Full: waits, and while it does the callback takes the ring over, drains it and publishes. */
+    CHECK_EQ(om_bus_stream_publish(first, 9, 1, "old", 3), OM_ERR_BUS_EPOCH_CHANGED);
+    CHECK_EQ(om_bus_endpoint_poll(ep, &rec), OM_ERR_BUS_EPOCH_CHANGED);
+    for (uint64_t i = 1; i <= 4; i++) {
+        CHECK_EQ(om_bus_endpoint_poll(ep, &rec), 1);
+        CHECK_EQ(payload_u64(&rec), 100 + i);
+    }
+    CHECK_EQ(om_bus_endpoint_poll(ep, &rec), 0);
+    om_bus_stream_destroy(first);
+    om_bus_endpoint_close(ep);
+    om_bus_stream_destroy(superseder.stream);
+}
+
+static void *save_cursors(void *path) {
+    uint64_t failures = 0, seq;
+    for (uint64_t i = 1; i <= 100; i++) {
+        failures += om_bus_cursor_save(path, i) != 0;
+        failures += om_bus_endpoint_load_cursor(path, &seq) != 0;
+    }
+    return (void *)failures;
+}
+
+TEST(threads_may_save_the_same_cursor) {
+    char path[160];
+    pthread_t threads[3];
+    snprintf(path, sizeof path, "/tmp/%s", test_unique("cursors"));
+    CHECK_EQ(om_bus_cursor_save(path, 1), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(pthread_create(&threads[i], 0, save_cursors, path), 0);
+    for (int i = 0; i < 3; i++) {
+        void *failures;
+        pthread_join(threads[i], &failures);
+        CHECK(failures == 0);
+    }
+    unlink(path);
+}
+
 static int find_ring(const OmBusStreamInfo *info, void *ctx) {
     const char **wanted = ctx;
     if (strcmp(info->name + 1, *wanted) == 0) {
@@ -325,6 +432,11 @@ TEST(objects_that_are_not_rings_are_left_alone) {
     CHECK_EQ(truncate(path, 100), 0);
     CHECK_EQ(try_open(name, 0), OM_ERR_BUS_SHM_MAP);
     CHECK_CONTAINS(om_bus_last_error(), "too small");
+    CHECK_EQ(create(name, 0, 0, 0), OM_ERR_BUS_MAGIC_MISMATCH); /* a small one is not ours either */
+    CHECK_EQ(access(path, F_OK), 0);
+    unlink(path);
+    CHECK_EQ(mkfifo(path, 0600), 0);
+    CHECK_EQ(try_open(name, 0), OM_ERR_BUS_MAGIC_MISMATCH); /* and does not wait for somebody to write into it */
     unlink(path);
 }
 
@@ -349,7 +461,7 @@ TEST(a_ring_of_another_user_is_refused) {
 }
 
 TEST(every_code_has_a_name_and_a_text) {
-    for (int code = -800; code >= -828; code--) {
+    for (int code = -800; code >= -829; code--) {
         CHECK(om_bus_error_name(code) != 0);
         CHECK(strlen(om_bus_error_string(code)) > 10);
         CHECK(strcmp(om_bus_error_string(code), "unknown error") != 0);

@@ -123,7 +123,7 @@ TEST(an_object_cut_to_any_length_is_refused_or_whole) {
         int rc = try_open(name, 0);
         CHECK(rc == OM_ERR_BUS_SHM_MAP || rc == OM_ERR_BUS_CORRUPT);
     }
-    /* A producer that finds the wreck makes a new ring. */
+    /* A producer that finds the wreck of a ring makes a new one. */
     OmBusStream *stream = make_stream(name, 16, 64, 2, 0);
     CHECK_EQ(try_open(name, 0), 0);
     om_bus_stream_destroy(stream);

@@ -241,6 +241,74 @@ TEST(a_second_producer_process_is_refused_while_the_first_lives) {
     const char *name = test_unique("second");
     OmBusStream *stream = make_stream(name, 0, 0, 0, 0);
     CHECK_EQ(exit_status(spawn(publish_second_producer, (void *)name)), 0);
+    /* The same process may take over from itself; the lock goes along and stays when the first handle goes. */
+    OmBusStream *successor = make_stream(name, 0, 0, 0, 0);
+    om_bus_stream_destroy(stream);
+    CHECK_EQ(exit_status(spawn(publish_second_producer, (void *)name)), 0);
+    publish_u64(successor, 1, 1);
+    om_bus_stream_destroy(successor);
+}
+
+static int create_and_report(void *ctx) {
+    const Publishing *publishing = ctx;
+    OmBusStream *stream;
+    OmBusStreamConfig config = {.stream_name = publishing->name, .capacity = 16, .slot_size = 64};
+    while (atomic_load(publishing->acknowledged) == 0)
+        ; /* all at once */
+    int rc = om_bus_stream_create(&stream, &config);
+    if (rc != 0)
+        return rc == OM_ERR_BUS_IN_USE ? 0 : 2;
+    usleep(400000); /* stay the producer until every other one has tried */
+    return om_bus_stream_publish(stream, 1, 1, "x", 1) == 0 ? 1 : 3;
+}
+
+/* Whatever lies there: of processes that create one ring at the same time exactly one becomes its producer. */
+TEST(exactly_one_of_several_creators_wins) {
+    for (int round = 0; round < 6; round++) {
+        const char *name = test_unique("race");
+        char path[160];
+        Publishing publishing = {.name = name, .acknowledged = shared_word()};
+        snprintf(path, sizeof path, "/dev/shm/%s", name);
+        if (round % 3 == 1) { /* left behind by a creator that died at once */
+            close(open(path, O_CREAT | O_RDWR, 0600));
+        } else if (round % 3 == 2) { /* or somewhat later */
+            om_bus_stream_detach(make_stream(name, 16, 64, 0, 0));
+            RawRing raw = map_raw(name);
+            ((OmBusShmHeader *)raw.bytes)->magic = 0;
+            unmap_raw(raw);
+        }
+        pid_t pids[4];
+        for (int i = 0; i < 4; i++)
+            pids[i] = spawn(create_and_report, &publishing);
+        usleep(20000);
+        atomic_store(publishing.acknowledged, 1);
+        int winners = 0;
+        for (int i = 0; i < 4; i++) {
+            int status = exit_status(pids[i]);
+            CHECK(status == 0 || status == 1);
+            winners += status;
+        }
+        CHECK_EQ(winners, 1);
+        CHECK_EQ(om_bus_unlink(name), 0);
+    }
+}
+
+static int leave_a_child_behind(void *ctx) {
+    const Publishing *publishing = ctx;
+    make_stream(publishing->name, 16, 64, 1, 0);
+    pid_t child = fork();
+    for (; child == 0;)
+        pause(); /* holds the inherited descriptor, and with it the producer's lock */
+    atomic_store(publishing->acknowledged, (uint64_t)child);
+    return 0;
+}
+
+TEST(a_child_that_outlives_the_producer_does_not_keep_the_ring_locked) {
+    const char *name = test_unique("orphan");
+    Publishing publishing = {.name = name, .acknowledged = shared_word()};
+    CHECK_EQ(exit_status(spawn(leave_a_child_behind, &publishing)), 0);
+    OmBusStream *stream = make_stream(name, 16, 64, 1, 0);
+    CHECK_EQ(kill((pid_t)atomic_load(publishing.acknowledged), SIGKILL), 0); /* it was there all the time */
     om_bus_stream_destroy(stream);
 }
 

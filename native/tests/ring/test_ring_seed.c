@@ -327,16 +327,21 @@ TEST(test_bus_producer_restart_with_unlink) {
     OmBusEndpoint *ep = open_endpoint(name, 0, false);
     OmBusRecord rec;
     publish_u64(first, 1, 1);
-    om_bus_stream_detach(first);
-    /* Another shape cannot keep the object: its consumers are told to come over. */
-    OmBusStream *second = make_stream(name, 32, 128, 1, 0);
-    CHECK_EQ(om_bus_endpoint_poll(ep, &rec), OM_ERR_BUS_EPOCH_CHANGED);
-    CHECK_CONTAINS(om_bus_last_error(), "reopen");
-    CHECK_EQ(om_bus_endpoint_poll(ep, &rec), OM_ERR_BUS_EPOCH_CHANGED); /* until it does */
+    om_bus_stream_destroy(first); /* removes the object */
+    OmBusStream *second = make_stream(name, 16, 256, 1, 0);
+    publish_u64(second, 2, 2);
+    CHECK_EQ(om_bus_endpoint_poll(ep, &rec), 1); /* the old one is read to its end */
+    CHECK_EQ(om_bus_endpoint_wait(ep, 0), 1);
+    CHECK_EQ(om_bus_endpoint_poll(ep, &rec), OM_ERR_BUS_RING_GONE);
+    CHECK_EQ(om_bus_endpoint_poll(ep, &rec), OM_ERR_BUS_RING_GONE); /* until it is reopened */
     om_bus_endpoint_close(ep);
     ep = open_endpoint(name, 0, false);
-    publish_u64(second, 2, 2);
+    publish_u64(second, 3, 3);
     CHECK_EQ(om_bus_endpoint_poll(ep, &rec), 1);
+    CHECK_EQ(rec.wal_seq, 3);
+    CHECK_EQ(om_bus_unlink(name), 0); /* from outside: the same */
+    CHECK_EQ(om_bus_endpoint_poll(ep, &rec), OM_ERR_BUS_RING_GONE);
+    CHECK_EQ(om_bus_stream_publish(second, 4, 1, "x", 1), OM_ERR_BUS_RING_GONE);
     om_bus_endpoint_close(ep);
     om_bus_stream_destroy(second);
 }

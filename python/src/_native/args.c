@@ -57,9 +57,10 @@ int ompy_u64(PyObject *value, const char *what, uint64_t max, uint64_t *out) {
 }
 
 int ompy_timeout(PyObject *value, int64_t *timeout_ns) {
-    *timeout_ns = OM_BUS_FOREVER;
-    if (!value || value == Py_None)
+    if (!value || value == Py_None) {
+        *timeout_ns = OM_BUS_FOREVER;
         return 0;
+    }
     double seconds = PyFloat_AsDouble(value);
     if (seconds == -1.0 && PyErr_Occurred())
         return -1;
@@ -68,8 +69,7 @@ int ompy_timeout(PyObject *value, int64_t *timeout_ns) {
                           value);
         return -1;
     }
-    if (seconds < 9e9)
-        *timeout_ns = (int64_t)(seconds * 1e9);
+    *timeout_ns = seconds < 9e9 ? (int64_t)(seconds * 1e9) : OM_BUS_FOREVER;
     return 0;
 }
 

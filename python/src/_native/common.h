@@ -121,6 +121,9 @@ int ompy_producer_first_seq(const RingProducer *self, const uint64_t *given, uin
 void ompy_producer_leave(RingProducer *self);
 PyObject *ompy_producer_publish_batch(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
+/** RecordTooLarge for what no ring can carry, and so the library's uint16_t neither. Returns the code. */
+int ompy_producer_too_large(size_t size);
+
 /* consumer.c, consumer_batch.c */
 extern PyType_Spec ompy_consumer_spec;
 

@@ -35,7 +35,10 @@ static int consumer_init(PyObject *op, PyObject *args, PyObject *kwargs) {
         ompy_raise(rc);
         return -1;
     }
-    if (self->gate.lock || ompy_gate_init(&self->gate) != 0) { /* another thread's __init__ was faster */
+    bool late = self->gate.lock != 0; /* another thread's __init__ was faster */
+    if (late)
+        ompy_raise_detail(OM_ERR_BUS_INIT, "__init__ was called twice");
+    if (late || ompy_gate_init(&self->gate) != 0) {
         om_bus_endpoint_close(endpoint);
         return -1;
     }
@@ -211,8 +214,9 @@ static PyObject *consumer_save_cursor(PyObject *op, PyObject *path) {
     } else {
         int rc;
         uint64_t wal_seq = om_bus_endpoint_wal_seq(self->endpoint);
+        const char *file = PyBytes_AsString(encoded);
         Py_BEGIN_ALLOW_THREADS; /* it waits for the disk; the handle is not needed for that */
-        rc = om_bus_cursor_save(PyBytes_AsString(encoded), wal_seq);
+        rc = om_bus_cursor_save(file, wal_seq);
         Py_END_ALLOW_THREADS;
         result = rc == 0 ? Py_BuildValue("") : ompy_raise(rc);
     }

@@ -38,7 +38,10 @@ static int producer_init(PyObject *op, PyObject *args, PyObject *kwargs) {
         ompy_raise(rc);
         return -1;
     }
-    if (self->gate.lock || ompy_gate_init(&self->gate) != 0) { /* another thread's __init__ was faster */
+    bool late = self->gate.lock != 0; /* another thread's __init__ was faster */
+    if (late)
+        ompy_raise_detail(OM_ERR_BUS_INIT, "__init__ was called twice");
+    if (late || ompy_gate_init(&self->gate) != 0) {
         om_bus_stream_detach(stream);
         return -1;
     }
@@ -125,6 +128,12 @@ static inline void payload_release(Payload *payload) {
         PyBuffer_Release(&payload->view);
 }
 
+int ompy_producer_too_large(size_t size) {
+    ompy_raise_detail(OM_ERR_BUS_RECORD_TOO_LARGE, "payload of %zu bytes, a ring's record holds at most %d", size,
+                      UINT16_MAX);
+    return OM_ERR_BUS_RECORD_TOO_LARGE;
+}
+
 int ompy_producer_first_seq(const RingProducer *self, const uint64_t *given, uint64_t count, uint64_t *out) {
     *out = given ? *given : self->last_seq + 1;
     if (count <= 1 ? given || self->last_seq != UINT64_MAX : *out != 0 && count - 1 <= UINT64_MAX - *out)
@@ -158,11 +167,8 @@ static int publish_waiting(RingProducer *self, uint64_t seq, uint8_t type, const
 /** Publish at once or wait for room. 0, or an error; a Python error may be set instead of its own. */
 static inline int publish_payload(RingProducer *self, uint64_t seq, uint8_t type, const Payload *payload,
                                   int64_t timeout_ns, int64_t deadline_ns) {
-    if (payload->size > UINT16_MAX) {
-        ompy_raise_detail(OM_ERR_BUS_RECORD_TOO_LARGE, "payload of %zd bytes, a ring's record holds at most %d",
-                          payload->size, UINT16_MAX);
-        return OM_ERR_BUS_RECORD_TOO_LARGE;
-    }
+    if (payload->size > UINT16_MAX)
+        return ompy_producer_too_large((size_t)payload->size);
     int rc = om_bus_stream_publish_timed(self->stream, seq, type, payload->data, (uint16_t)payload->size, 0);
     if (rc == OM_ERR_BUS_TIMEOUT && timeout_ns != 0)
         rc = publish_waiting(self, seq, type, payload, deadline_ns >= 0 ? deadline_ns : ompy_deadline_ns(timeout_ns));

@@ -21,12 +21,6 @@ static int fail(const char *text) {
     return -1;
 }
 
-static int too_large(size_t size) {
-    ompy_raise_detail(OM_ERR_BUS_RECORD_TOO_LARGE, "payload of %zu bytes, a ring's record holds at most %d", size,
-                      UINT16_MAX);
-    return -1;
-}
-
 /** A row is a record: whatever lies below the first dimension must lie together, the rows need not. */
 static int rows_of(Batch *batch) {
     const Py_buffer *buffer = &batch->buffer;
@@ -70,7 +64,7 @@ static int from_buffer(Batch *batch, PyObject *items, PyObject *itemsize) {
         return -1;
     int rc = itemsize && itemsize != Py_None ? pieces_of(batch, itemsize) : rows_of(batch);
     if (rc == 0 && batch->count && batch->item_size > UINT16_MAX)
-        rc = too_large(batch->item_size);
+        rc = ompy_producer_too_large(batch->item_size);
     return rc;
 }
 
@@ -94,7 +88,7 @@ static int add_object(Batch *batch, size_t at, PyObject *object) {
         size = view->len;
     }
     if (size > UINT16_MAX)
-        return too_large((size_t)size);
+        return ompy_producer_too_large((size_t)size);
     record->payload = data;
     record->payload_len = (uint16_t)size;
     return 0;

@@ -7,8 +7,10 @@
 /* ---- rings ---- */
 
 static PyObject *info_tuple(const OmBusStreamInfo *info) {
-    return Py_BuildValue("(sKIIIIKKKKIN)", info->name, (unsigned long long)info->size_bytes, info->slot_size,
-                         info->capacity, info->max_consumers, info->flags, (unsigned long long)info->head,
+    /* Anybody may give an object any bytes as its name: one odd name must not hide the others. */
+    PyObject *name = PyUnicode_DecodeFSDefault(info->name);
+    return Py_BuildValue("(NKIIIIKKKKIN)", name, (unsigned long long)info->size_bytes, info->slot_size, info->capacity,
+                         info->max_consumers, info->flags, (unsigned long long)info->head,
                          (unsigned long long)info->min_tail, (unsigned long long)info->producer_epoch,
                          (unsigned long long)info->last_wal_seq, info->producer_pid,
                          PyBool_FromLong(info->producer_alive));

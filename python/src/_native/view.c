@@ -38,16 +38,11 @@ static int columns_new(RingView *self, const OmBusRecord *records, Py_ssize_t co
     return 0;
 }
 
-/** The span of memory that holds all payloads; where the ring's end lies between them, that is most of the ring. */
+/** The memory that holds all payloads: what is peeked together lies in adjacent slots. */
 static void find_span(RingView *self, const OmBusRecord *records, Py_ssize_t count) {
-    const char *low = records[0].payload, *high = low;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        const char *start = records[i].payload, *end = start + records[i].payload_len;
-        low = start < low ? start : low;
-        high = end > high ? end : high;
-    }
-    self->base = low;
-    self->size = high - low;
+    const OmBusRecord *last = &records[count - 1];
+    self->base = records[0].payload;
+    self->size = (const char *)last->payload + last->payload_len - self->base;
 }
 
 static PyObject *view_new(RingConsumer *consumer, const OmBusRecord *records, Py_ssize_t count) {

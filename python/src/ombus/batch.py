@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from ._native import Record, RingView
+from .closing import Closing
 from .errors import InvalidArgument
 
 Column = bytes | bytearray
@@ -133,7 +133,7 @@ class RecordBatch:
         return f"<{type(self).__name__} {len(self)} records, wal_seq {self.seqs[0]} to {self.seqs[-1]}>"
 
 
-class ZeroCopyBatch(RecordBatch):
+class ZeroCopyBatch(RecordBatch, Closing):
     """Records in place in the ring, which keeps them until the batch is given back.
 
     Given back by release(), at the end of a `with` block, or by the consumer's next poll. As with a
@@ -159,20 +159,15 @@ class ZeroCopyBatch(RecordBatch):
         return np.frombuffer(self._view.sizes, np.uint32)
 
     def to_numpy(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """The payloads as one array of `dtype`, with the slot size as its stride.
-
-        The one batch per lap that goes over the ring's end lies in two pieces and is copied.
-        """
+        """The payloads as one array of `dtype`, with the slot size as its stride: a view."""
         dtype = self._checked_dtype(dtype)
         if not len(self):
             return np.empty(0, dtype)
         starts = self.offsets
         # frombuffer() holds the view's export; ndarray() alone would let go of it.
         memory = np.frombuffer(memoryview(self._view), np.uint8)
-        pieces = [
-            _strided(memory, dtype, piece) for piece in np.split(starts, np.flatnonzero(starts[1:] < starts[:-1]) + 1)
-        ]
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        stride = int(starts[1] - starts[0]) if len(starts) > 1 else dtype.itemsize
+        return np.ndarray((len(starts),), dtype, memory, int(starts[0]), (stride,))
 
     @property
     def released(self) -> bool:
@@ -183,18 +178,4 @@ class ZeroCopyBatch(RecordBatch):
         """Give the records back to the ring now."""
         self._view.release()
 
-    def __enter__(self) -> ZeroCopyBatch:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.release()
-
-
-def _strided(memory: npt.NDArray[np.uint8], dtype: np.dtype[Any], starts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    stride = int(starts[1] - starts[0]) if len(starts) > 1 else dtype.itemsize
-    return np.ndarray((len(starts),), dtype, memory, int(starts[0]), (stride,))
+    close = release

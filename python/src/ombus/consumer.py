@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from os import PathLike
-from types import TracebackType
 from typing import Literal
 
 from . import _native
 from .batch import RecordBatch, ZeroCopyBatch
+from .closing import Closing
 from .errors import InvalidArgument
 from .uri import StreamUri
 
 
-class Consumer(_native.RingConsumer):
+class Consumer(_native.RingConsumer, Closing):
     """Reads the records of a ring in shared memory, from the moment it is opened.
 
     >>> with Consumer("shm://engine-0", timeout=1) as consumer:
@@ -58,17 +58,6 @@ class Consumer(_native.RingConsumer):
     def load_cursor(path: str | bytes | PathLike[str] | PathLike[bytes]) -> int:
         """The wal_seq that save_cursor() wrote: the last record that was read then."""
         return _native.load_cursor(path)
-
-    def __enter__(self) -> Consumer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"index={self.index} wal_seq={self.wal_seq}"

@@ -151,8 +151,6 @@ class ProtocolError(Error, code=-817):
 class SocketError(Error, OSError, code=-818):
     """Waiting on sockets failed."""
 
-    text = "poll() failed on the sockets: close the connection and open it again"
-
 
 class TooManyClients(Error, code=-819):
     """The server serves as many clients as it may."""
@@ -202,7 +200,9 @@ class Corrupt(Error, code=-827):
 class OutOfMemory(Error, MemoryError, code=-828):
     """There is not enough memory."""
 
-    text = "out of memory: free some, or use a smaller ring"
+
+class RingGone(Error, code=-829):
+    """The ring was removed, or replaced by one of another shape; every further poll says the same."""
 
 
 def from_code(code: int, detail: str = "") -> Error:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import NamedTuple
 
 from . import _native
+from .closing import Closing
 from .errors import InvalidArgument
 from .uri import StreamUri
 
@@ -28,7 +28,7 @@ class ProducerStats(NamedTuple):
         return self.head - self.min_tail
 
 
-class Producer(_native.RingProducer):
+class Producer(_native.RingProducer, Closing):
     """Publishes records to a ring in shared memory.
 
     One producer per ring, any number of consumers up to `max_consumers`. A ring that exists already is
@@ -90,17 +90,6 @@ class Producer(_native.RingProducer):
     def destroy(self) -> None:
         """Close and remove the ring's name; consumers that have it open keep what they have."""
         self._destroy()
-
-    def __enter__(self) -> Producer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"last_seq={self.last_seq}"

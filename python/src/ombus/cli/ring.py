@@ -78,25 +78,17 @@ def _tail(options: argparse.Namespace) -> None:
 
 def _records(consumer: Consumer) -> Iterator[Record]:
     """The records; what is odd about the stream is said, and then reading goes on."""
-    epoch_changed = False
     while True:
         try:
             record: Record | None = next(consumer)
         except StopIteration:
             return
-        except EpochChanged as error:
-            if epoch_changed:  # twice in a row: this ring is over, a new one has its name
-                raise
-            print(f"ombus: {error}", file=sys.stderr)
-            epoch_changed = True
-            continue
         except (GapDetected, ReorderDetected) as error:
             print(f"ombus: {error}", file=sys.stderr)
             record = error.record
-        except (ConsumerStale, ChecksumMismatch, Corrupt) as error:
+        except (EpochChanged, ConsumerStale, ChecksumMismatch, Corrupt) as error:
             print(f"ombus: {error}", file=sys.stderr)
             continue
-        epoch_changed = False
         if record:
             yield record
 
