@@ -239,6 +239,7 @@ def test_state_without_a_committed_batch_begins_anew(tmp_path):
     assert done["batch"] == -1
     assert first.read_text() == offset(3)
     assert not Checkpoint(tmp_path).batches()
+    assert not Checkpoint(tmp_path).stateful  # Spark would refuse to begin with what is left of it
     assert (Path(done["backup"]) / "sources" / "0" / first.name).read_text() == offset(7)
 
 

@@ -216,7 +216,7 @@ class Checkpoint:
         backup = None
         if not dry_run:
             backup = self._backup()
-            self._carry_out(plan, moved)
+            self._carry_out(plan, moved, backup)
         return Rewound(plan.batch, before, {**before, **moved}, backup, plan.notes)
 
     def _plan(self, last: Batch, moved: Mapping[int, Position]) -> _Plan:
@@ -248,11 +248,12 @@ class Checkpoint:
             raise BadCheckpoint(f"{self.path}: its last committed batch has no position of that source yet")
         return _Plan(-1, None, notes)
 
-    def _carry_out(self, plan: _Plan, moved: Mapping[int, Position]) -> None:
+    def _carry_out(self, plan: _Plan, moved: Mapping[int, Position], backup: Path) -> None:
         for number in _numbers(self.path / "offsets"):
             if number > plan.batch:
                 _remove(self.path / "offsets" / str(number))
         if plan.moved is None:
+            (self.path / "state").rename(backup / "state")  # Spark begins with none
             for source, position in moved.items():
                 _write(self.path / "sources" / str(source) / INITIAL_OFFSET, position.to_json())
             return
