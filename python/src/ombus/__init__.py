@@ -14,6 +14,7 @@ from .consumer import Consumer
 from .damage import Damage, DamageKind
 from .errors import (
     BadAddress,
+    BadCheckpoint,
     CannotBind,
     CannotConnect,
     CannotCreate,
@@ -64,6 +65,7 @@ from .errors import (
     SendFailed,
     SlowClient,
     SocketError,
+    SparkNotReady,
     Timeout,
     TooManyClients,
     UnsupportedScheme,
@@ -88,9 +90,13 @@ from .producer import Producer, ProducerStats
 from .ring_consumer import RingConsumer
 from .ring_producer import RingProducer
 from .rings import ConsumerInfo, ConsumerState, RingInfo, inspect, rings, unlink
+from .spark_read import read, read_stream
+from .spark_session import configure, jar_path, spark
+from .struct_schema import struct_schema
 
 __all__ = [
     "BadAddress",
+    "BadCheckpoint",
     "CannotBind",
     "CannotConnect",
     "CannotCreate",
@@ -164,6 +170,7 @@ __all__ = [
     "SendFailed",
     "SlowClient",
     "SocketError",
+    "SparkNotReady",
     "Timeout",
     "TooManyClients",
     "UnsupportedScheme",
@@ -171,12 +178,18 @@ __all__ = [
     "WalDamaged",
     "ZeroCopyBatch",
     "__version__",
+    "configure",
     "forget_consumer",
     "inspect",
+    "jar_path",
     "library_path",
     "prune_log",
+    "read",
+    "read_stream",
     "repair_log",
     "rings",
+    "spark",
+    "struct_schema",
     "unlink",
     "verify_log",
 ]

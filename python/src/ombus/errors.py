@@ -80,6 +80,18 @@ class UnsupportedScheme(InvalidArgument):
     text = "this build of ombus cannot open that kind of address yet: use shm://name or log:///directory"
 
 
+class SparkNotReady(Error, RuntimeError):
+    """Spark cannot use ombus as things are; the message says how it can."""
+
+    text = "Spark cannot use ombus here"
+
+
+class BadCheckpoint(Error, ValueError):
+    """A directory that is no checkpoint, or positions that it cannot take."""
+
+    text = "cannot do that with the checkpoint"
+
+
 class CannotCreate(Error, OSError, code=-801):
     """The shared-memory object could not be created."""
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import Error
-from . import lag, log, ring
+from . import checkpoint, jar, lag, log, ring
 
 
 def parser() -> argparse.ArgumentParser:
@@ -24,6 +24,8 @@ def parser() -> argparse.ArgumentParser:
     ring.add_commands(groups)
     log.add_commands(groups)
     lag.add_command_to(groups)
+    checkpoint.add_commands(groups)
+    jar.add_command_to(groups)
     return top
 
 
