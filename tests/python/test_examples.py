@@ -21,6 +21,13 @@ def test_ring_numpy_producer():
     assert published in (ROOT / "examples/README.md").read_text()
 
 
+def test_log_quickstart(tmp_path):
+    for arguments in ((), (tmp_path / "trades",)):
+        result = run(ROOT / "examples/log_quickstart.py", *arguments)
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert result.stdout in (ROOT / "examples/README.md").read_text()
+
+
 def test_wrong_arguments_show_the_usage():
     result = run(ROOT / "examples/ring_numpy_producer.py", "fly")
     assert result.returncode == 1
