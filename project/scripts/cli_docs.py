@@ -16,10 +16,12 @@ HEAD = """\
 
 Made by `python project/scripts/cli_docs.py` from the command's own definitions; a test compares the two.
 
-Every command takes `--format json` for programs: one document on one line, or one per record where it prints records. A log is named by its
-directory or its address (`log:///var/ombus/engine-0`), a ring by its address (`shm://engine-0`). What takes long draws a bar on the standard error
-when that is a terminal. Exit codes: 0 done, 1 the operation failed or found damage (one line on the standard error says why and what to do), 2 wrong
-usage, 130 interrupted.
+Every command takes `--format json` for programs: one document on one line, or one per record where it prints records.
+A log is named by its directory or its address (`log:///var/ombus/engine-0`), a ring by its address (`shm://engine-0`).
+What takes long draws a bar on the standard error when that is a terminal.
+
+Exit codes: 0 done; 1 the operation failed or found damage (one line on the standard error says why and what to do);
+2 wrong usage; 130 interrupted.
 """
 
 
