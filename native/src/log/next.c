@@ -289,6 +289,8 @@ static inline int read_run(OmLogReader *r, Run *run) {
             r->stats.bytes += run->end_offset - run->first_offset;
             return 1;
         }
+        if (OMI_UNLIKELY(r->position >= r->end_seq))
+            return 0; /* the range is done: what lies behind it, even damage, is not its reader's */
         int rc = state == OMI_FRAME_RECORD ? raise_stop(r) : at_stop(r, state);
         if (rc <= 0)
             return rc;
@@ -334,6 +336,8 @@ int om_log_next_span(OmLogReader *r, size_t max_bytes, OmLogSpan *span) {
 /** Whether the next call has something to say; looks without moving. */
 static bool something_next(OmLogReader *r) {
     OmiFrameView view;
+    if (r->position >= r->end_seq)
+        return false;
     if (!r->current)
         return omi_reader_place(r) != 0;
     OmiFrameState state = omi_frame_check(r->current->base, r->offset, r->current->size, r->last_seq, false, &view);
