@@ -96,3 +96,8 @@ def test_the_demo_survives_a_kill():
     assert text.count("  equal\n") == 15
     assert "DIFFERENT" not in text
     assert re.search(r"^AAPL +[\d,]+ +[\d,]+ +\d+\.\d\d", text, re.MULTILINE)
+
+
+def test_log_quickstart(tmp_path):
+    for arguments in ((), (tmp_path / "trades",)):
+        assert output("log_quickstart.py", *arguments) in README

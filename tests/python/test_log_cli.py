@@ -1,5 +1,7 @@
 """`ombus log` and `ombus lag`, run as people run them."""
 
+import contextlib
+import io
 import json
 import os
 import pty
@@ -11,14 +13,20 @@ import ombus
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
+from ombus.cli import main
 
 COMMAND = "import sys; from ombus.cli import main; sys.exit(main())"
 
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-c", COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False
-    )
+    """In this process, which is much faster; a few tests below start it as one of its own."""
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as exit_:
+            code = exit_.code
+    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())
 
 
 def run_json(*arguments, code=0):
@@ -120,6 +128,14 @@ def test_tail(log_uri, log_dir, child):
         assert tail.finish() == ""
         lines = run("log", "tail", log_uri, "--timeout", "0.05").stdout.splitlines()
         assert [int(line.split()[0]) for line in lines] == list(range(22, 32))
+
+
+def test_the_exit_code_of_the_process(log, log_dir):
+    command = [sys.executable, "-c", COMMAND, "log", "verify", str(log_dir)]
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    break_it(log_dir)
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.returncode, "DAMAGED" in result.stdout) == (1, True)
 
 
 def test_verify(log, log_dir):

@@ -114,7 +114,10 @@ def test_a_named_consumer_goes_on(producer, log_uri, log_dir):
     assert ombus.Log(log_dir).consumers()[0].wal_seq == 10
 
 
-def test_names(producer, log_uri):
+def test_names(producer, log_uri, uri):
+    nothing_kept = pytest.raises(ombus.UnsupportedScheme, match="use save_cursor")
+    with ombus.Producer(uri), ombus.Consumer(uri) as ring, nothing_kept:
+        ring.save()
     with pytest.raises(ombus.LogConsumerName):
         ombus.Consumer(log_uri, name="../x")
     with ombus.Consumer(log_uri) as consumer, pytest.raises(ombus.InvalidArgument, match="has no name"):

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 import warnings
 
 import numpy as np
@@ -204,6 +205,15 @@ def test_flipping_any_byte_is_never_a_crash(log_uri, log_dir):
     assert detected >= 200
 
 
+def publish_when_there_is_room(producer, payload):
+    """The space of a pruned segment comes back when the writer's threads have let go of it."""
+    while True:
+        try:
+            return producer.publish(payload)
+        except ombus.LogDiskFull:
+            time.sleep(0.01)
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can mount")
 def test_a_full_disk(tmp_path):
     disk = tmp_path / "disk"
@@ -223,7 +233,7 @@ def test_a_full_disk(tmp_path):
             with pytest.raises(ombus.LogDiskFull):
                 producer.publish(bytes(200_000))
             assert ombus.prune_log(disk / "log", max_bytes=256 << 10) > 0
-            assert producer.publish(b"again") == last + 1
+            assert publish_when_there_is_room(producer, b"again") == last + 1
         assert ombus.Log(disk / "log")[-1].payload == b"again"
     finally:
         subprocess.run(["umount", "-l", disk], check=True)

@@ -26,8 +26,7 @@
 
 OM_BEGIN_DECLS
 
-#define OM_LOG_SEQ_MAX ((uint64_t)INT64_MAX - 1) /* so that the position after it still fits a signed 64-bit integer \
-                                                  */
+#define OM_LOG_SEQ_MAX ((uint64_t)INT64_MAX - 1) /* the position after it still fits a Spark long */
 #define OM_LOG_PAYLOAD_MAX (64U << 20)
 #define OM_LOG_TYPE_MAX 0xFCU /* 0xFD control, 0xFE slow-client warning and 0xFF padding are reserved */
 #define OM_LOG_FRAME_HEADER_SIZE 32U

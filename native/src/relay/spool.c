@@ -34,7 +34,7 @@ struct OmSpool {
     char dir[4096];
     uint64_t ring_epoch;
     uint64_t idle_since_ns;
-    bool epoch_said; /* the latest poll told of a new producer, and no later one has had anything else to say */
+    bool epoch_said;  /* the latest poll told of a new producer, and no later one has had anything else to say */
     const char *loss; /* why records before the next one may be missing; NULL = none are */
 
     uint32_t batch_records;
@@ -202,20 +202,20 @@ static int enter_epoch(OmSpool *s) {
 /** What a poll says besides records: 0 = go on. */
 static int attend(OmSpool *s, int rc) {
     switch (rc) {
-        case OM_ERR_BUS_GAP_DETECTED:     /* the producer's own; the record is in row 0 */
-        case OM_ERR_BUS_REORDER_DETECTED: /* refused by append() */
-            return append(s, 1);
-        case OM_ERR_BUS_CONSUMER_STALE:
-            s->loss = "the ring passed the spool over";
-            return 0;
-        case OM_ERR_BUS_CRC_MISMATCH:
-        case OM_ERR_BUS_CORRUPT:
-            s->loss = "damaged in the ring";
-            return 0;
-        case OM_ERR_BUS_EPOCH_CHANGED:
-            return enter_epoch(s);
-        default:
-            return rc;
+    case OM_ERR_BUS_GAP_DETECTED:     /* the producer's own; the record is in row 0 */
+    case OM_ERR_BUS_REORDER_DETECTED: /* refused by append() */
+        return append(s, 1);
+    case OM_ERR_BUS_CONSUMER_STALE:
+        s->loss = "the ring passed the spool over";
+        return 0;
+    case OM_ERR_BUS_CRC_MISMATCH:
+    case OM_ERR_BUS_CORRUPT:
+        s->loss = "damaged in the ring";
+        return 0;
+    case OM_ERR_BUS_EPOCH_CHANGED:
+        return enter_epoch(s);
+    default:
+        return rc;
     }
 }
 

@@ -10,6 +10,7 @@ from . import _native
 from ._native import Record
 from .batch import RecordBatch
 from .closing import Closing
+from .errors import UnsupportedScheme
 from .uri import StreamUri
 
 if TYPE_CHECKING:
@@ -96,6 +97,10 @@ class Consumer(Closing):
     def close(self) -> None:
         """Stop reading. From another thread: a call that waits ends with Closed."""
         raise NotImplementedError
+
+    def save(self) -> None:
+        """Remember under the consumer's name that everything read so far is done with. Logs only."""
+        raise UnsupportedScheme(f"{self.uri} keeps no positions: use save_cursor(path)")
 
     def save_cursor(self, path: str | bytes | PathLike[str] | PathLike[bytes], /) -> None:
         """Write wal_seq to a small file, atomically and durably; load_cursor() reads it."""
