@@ -58,11 +58,13 @@ $(VENV): project/requirements.txt
 	touch $@
 
 # No isolated environment, but one that lasts: only what has changed is compiled again.
+# The package carries the connector's jar; `make venv PACKAGE_JAR=` leaves it out, for those who change C or Python only.
+PACKAGE_JAR := $(JAR)
 PIP_BUILD := --quiet --no-build-isolation --no-deps --config-settings=build-dir="$(CURDIR)/build/python" ./python
-$(PACKAGE): $(PYTHON_SOURCES) $(LIBRARY) $(VENV)
+$(PACKAGE): $(PYTHON_SOURCES) $(LIBRARY) $(VENV) $(PACKAGE_JAR)
 	$(PYTHON) -m pip install --force-reinstall $(PIP_BUILD)
 	touch $@
-dist/.wheel: $(PYTHON_SOURCES) $(LIBRARY) $(VENV)
+dist/.wheel: $(PYTHON_SOURCES) $(LIBRARY) $(VENV) $(PACKAGE_JAR)
 	rm -f dist/*.whl
 	$(PYTHON) -m pip wheel --wheel-dir dist $(PIP_BUILD)
 	touch $@

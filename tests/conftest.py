@@ -95,3 +95,15 @@ def child() -> Iterator[Callable[..., Child]]:
         if one.process.poll() is None:
             one.kill()
         one.process.communicate()
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """Where a log of this test may be; not made yet."""
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def log_uri(log_dir: Path) -> str:
+    """The address of that log."""
+    return f"log://{log_dir}"

@@ -178,11 +178,17 @@ def test_closed_consumer(uri, tmp_path):
         check(caught, -800, "this handle is closed: open a new one", "consumer")
 
 
-def test_a_handle_that_was_never_opened():
+@pytest.mark.parametrize("producer", [ombus.RingProducer, ombus.LogProducer])
+@pytest.mark.parametrize("consumer", [ombus.RingConsumer, ombus.LogConsumer])
+def test_a_handle_that_was_never_opened(producer, consumer):
     with pytest.raises(ombus.Closed):
-        ombus.Producer.__new__(ombus.Producer).publish(b"x")
+        producer.__new__(producer).publish(b"x")
     with pytest.raises(ombus.Closed):
-        ombus.Consumer.__new__(ombus.Consumer).poll()
+        producer.__new__(producer).publish_batch([b"x"])
+    with pytest.raises(ombus.Closed):
+        consumer.__new__(consumer).poll()
+    with pytest.raises(ombus.Closed):
+        consumer.__new__(consumer)._poll_columns(1)
 
 
 def test_what_happens_while_arguments_are_read_cannot_hurt(uri):

@@ -149,6 +149,12 @@ int64_t om_bus_stream_publish_batch_timed(OmBusStream *s, const OmBusRecord *rec
 int64_t om_bus_stream_publish_array(OmBusStream *s, uint64_t first_seq, uint8_t wal_type, const void *items,
                                     uint16_t item_size, size_t stride, size_t count, int64_t timeout_ns);
 
+/**
+ * Wait until the next publish needs not wait. Returns how many of `wanted` records have room now (at least 1), or
+ * OM_ERR_BUS_TIMEOUT. For whoever must know before doing something else first, such as appending to a log.
+ */
+int64_t om_bus_stream_wait_room(OmBusStream *s, uint64_t wanted, int64_t timeout_ns);
+
 void om_bus_stream_stats(const OmBusStream *s, OmBusStreamStats *out);
 
 /** Close the handle and leave the ring for the next producer; consumers read on. NULL-safe. */

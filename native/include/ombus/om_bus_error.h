@@ -92,7 +92,11 @@ OM_BEGIN_DECLS
     X(OM_ERR_NET_SHUTDOWN,         -871, "the server is stopping: reconnect later and resume") \
     X(OM_ERR_NET_SOURCE,           -872, "the server cannot read its source: see the server's log") \
     X(OM_ERR_NET_IDENTITY,         -873, "the stream is not the one this client read before: check the server's log directory, then start anew") \
-    X(OM_ERR_NET_END,              -874, "the range is complete: ask for the next one")
+    X(OM_ERR_NET_END,              -874, "the range is complete: ask for the next one") \
+    /* columns and spools */ \
+    X(OM_ERR_COL_INCOMPLETE,       -890, "the log ends before the range does: records that were there have gone; check that it is the same log and that its disk kept what it had") \
+    X(OM_ERR_COL_FRAME,            -891, "these bytes are no valid frame: the sender does not speak the ombus protocol, or they were damaged on the way") \
+    X(OM_ERR_SPOOL_RESET,          -892, "the ring's producer started its sequence again: drain it into a new spool directory")
 /* clang-format on */
 
 #define OM_BUS_ERROR_ENUM_(name, code, text) name = (code),

@@ -12,10 +12,10 @@
 OM_BEGIN_DECLS
 
 /**
- * From now on every append to `log` also publishes to `stream`, after the record is in the log; NULL ends it. The stream
- * must outlive the log handle or be detached first. A full ring makes the append wait (the ring's back-pressure). A
- * payload that does not fit a ring slot is left out: ring consumers get OM_ERR_BUS_GAP_DETECTED and read it from the log.
- * Appends never fail because of the ring; om_log_writer_stats() counts what it missed.
+ * From now on every append to `log` also publishes to `stream`, after the record is in the log; NULL ends it. The
+ * stream must outlive the log handle or be detached first. A full ring makes the append wait (the ring's
+ * back-pressure). A payload that does not fit a ring slot is left out: ring consumers get OM_ERR_BUS_GAP_DETECTED and
+ * read it from the log. Appends never fail because of the ring; om_log_writer_stats() counts what it missed.
  */
 int om_bus_attach_log(OmBusStream *stream, OmLogWriter *log);
 

@@ -26,7 +26,8 @@
 
 OM_BEGIN_DECLS
 
-#define OM_LOG_SEQ_MAX ((uint64_t)INT64_MAX - 1) /* so that the position after it still fits a signed 64-bit integer */
+#define OM_LOG_SEQ_MAX ((uint64_t)INT64_MAX - 1) /* so that the position after it still fits a signed 64-bit integer \
+                                                  */
 #define OM_LOG_PAYLOAD_MAX (64U << 20)
 #define OM_LOG_TYPE_MAX 0xFCU /* 0xFD control, 0xFE slow-client warning and 0xFF padding are reserved */
 #define OM_LOG_FRAME_HEADER_SIZE 32U
@@ -74,13 +75,13 @@ typedef enum OmLogSync {
 
 /** Zero in a field means its default. */
 typedef struct OmLogWriterOptions {
-    uint64_t segment_bytes;   /* size of segment files (64 MiB); a larger record gets a larger one of its own */
-    uint64_t prefault_bytes;  /* how far ahead of the writer pages are made ready (16 MiB) */
-    uint32_t sync;            /* OmLogSync */
-    uint32_t linger_records;  /* (500) */
-    uint32_t linger_ms;       /* (100) */
-    uint32_t index_bytes;     /* distance of index entries (64 KiB) */
-    uint32_t flags;           /* OM_LOG_SALVAGE, OM_LOG_NO_CREATE */
+    uint64_t segment_bytes;  /* size of segment files (64 MiB); a larger record gets a larger one of its own */
+    uint64_t prefault_bytes; /* how far ahead of the writer pages are made ready (16 MiB) */
+    uint32_t sync;           /* OmLogSync */
+    uint32_t linger_records; /* (500) */
+    uint32_t linger_ms;      /* (100) */
+    uint32_t index_bytes;    /* distance of index entries (64 KiB) */
+    uint32_t flags;          /* OM_LOG_SALVAGE, OM_LOG_NO_CREATE */
     uint32_t reserved;
     OmLogRetention retention; /* applied whenever a segment is sealed; all zero = keep everything */
 } OmLogWriterOptions;
@@ -146,15 +147,15 @@ uint64_t om_log_writer_durable_seq(const OmLogWriter *w);
 
 /** Counters of one writer handle. */
 typedef struct OmLogWriterStats {
-    uint64_t records;            /* appended through this handle */
-    uint64_t bytes;              /* of frames, with headers and padding */
+    uint64_t records; /* appended through this handle */
+    uint64_t bytes;   /* of frames, with headers and padding */
     uint64_t rotations;
-    uint64_t rotation_waits;     /* rotations that found no segment ready and had to make one */
+    uint64_t rotation_waits; /* rotations that found no segment ready and had to make one */
     uint64_t syncs;
     uint64_t sync_errors;
-    uint64_t segments_pruned;    /* by the retention option */
-    uint64_t publish_skipped;    /* too large for the attached ring: its consumers see a gap and read the log */
-    uint64_t publish_errors;     /* the attached ring failed otherwise */
+    uint64_t segments_pruned; /* by the retention option */
+    uint64_t publish_skipped; /* too large for the attached ring: its consumers see a gap and read the log */
+    uint64_t publish_errors;  /* the attached ring failed otherwise */
 } OmLogWriterStats;
 
 void om_log_writer_stats(const OmLogWriter *w, OmLogWriterStats *out);
@@ -263,8 +264,8 @@ int om_log_wait(OmLogReader *r, int64_t timeout_ns);
 
 typedef struct OmLogHold OmLogHold;
 
-/** Keep everything that the last next call handed out valid until om_log_hold_release(), even past om_log_reader_close().
- * NULL when nothing was handed out or memory is short. */
+/** Keep everything that the last next call handed out valid until om_log_hold_release(), even past
+ * om_log_reader_close(). NULL when nothing was handed out or memory is short. */
 OmLogHold *om_log_hold(OmLogReader *r);
 
 /** NULL-safe. Any thread. */
@@ -316,8 +317,9 @@ typedef struct OmLogRange {
 } OmLogRange;
 
 /**
- * Cut [from, to) into at most n ranges of about equal bytes that together cover it, in order; returns how many. Cuts are
- * made at index entries (64 KiB apart), so that no data is read unless the range is small. to = 0: to the last record.
+ * Cut [from, to) into at most n ranges of about equal bytes that together cover it, in order; returns how many. Cuts
+ * are made at index entries (64 KiB apart), so that no data is read unless the range is small. to = 0: to the last
+ * record.
  */
 int om_log_plan(OmLogReader *r, uint64_t from, uint64_t to, uint32_t n, OmLogRange *out);
 
@@ -325,9 +327,9 @@ int om_log_plan(OmLogReader *r, uint64_t from, uint64_t to, uint32_t n, OmLogRan
 int om_log_range_stats(OmLogReader *r, uint64_t from, uint64_t to, OmLogRange *out);
 
 /**
- * Where to stop for a batch of limited size: an end in (from, to] such that [from, end) holds max_records records, or as
- * few as reach max_bytes of frames (0 = no such limit), but at least one; or `to` when the range has less.
- * to = 0: behind the last record.
+ * Where to stop for a batch of limited size: an end in (from, to] such that [from, end) holds max_records records, or
+ * as few as reach max_bytes of frames (0 = no such limit), but at least one; or `to` when the range has less. to = 0:
+ * behind the last record.
  */
 int om_log_limit(OmLogReader *r, uint64_t from, uint64_t to, uint64_t max_records, uint64_t max_bytes, uint64_t *end);
 
@@ -346,7 +348,7 @@ typedef struct OmLogInfo {
     uint64_t last_time_ns; /* newest timestamp so far */
     uint64_t disk_bytes;   /* of all segment files */
     uint64_t segment_bytes;
-    uint32_t segments; /* in use */
+    uint32_t segments;     /* in use */
     uint32_t writer_pid;   /* of the present or last writer; 0 = none yet */
     uint32_t writer_alive; /* 1 = the log is open for writing now */
     uint32_t reserved;
@@ -418,7 +420,8 @@ int om_log_retain(const char *dir, const OmLogRetention *policy);
 
 /* ---- Named consumers: DIR/consumers/NAME.cursor, in the format of om_bus_cursor_save() ---- */
 
-/** Remember that consumer `name` needs nothing up to and with wal_seq any more; durable. Name: letters, digits, . _ -. */
+/** Remember that consumer `name` needs nothing up to and with wal_seq any more; durable. Name: letters, digits, . _ -.
+ */
 int om_log_consumer_save(const char *dir, const char *name, uint64_t wal_seq);
 
 /** Its position. OM_ERR_LOG_NOT_FOUND: no such consumer; OM_ERR_BUS_CRC_MISMATCH: its file is damaged. */

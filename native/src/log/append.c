@@ -188,7 +188,8 @@ int64_t om_log_commit(OmLogWriter *w, uint64_t wal_seq, uint8_t wal_type, uint32
     if (OMI_UNLIKELY(!handle_ok(w)))
         return bad_handle(w);
     if (!w->reserved || len > w->reserved_len)
-        return omi_fail(OM_ERR_LOG_STATE, w->reserved ? "%u bytes were reserved, %u are too many" : "nothing is reserved",
+        return omi_fail(OM_ERR_LOG_STATE,
+                        w->reserved ? "%u bytes were reserved, %u are too many" : "nothing is reserved",
                         w->reserved_len, len);
     uint64_t seq = next_seq(w->last_seq, wal_seq);
     uint8_t *payload = w->base + w->offset + OMI_FRAME_HEADER;

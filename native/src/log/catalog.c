@@ -213,9 +213,8 @@ static int settle_start(OmLogReader *r) {
                        omi_catalog_entry(r, 0)->state != OMI_ENTRY_USED))
         i = -1;
     if (i >= 0)
-        r->end = (OmiPlace){.segment = r->entries[i].number,
-                            .offset = OMI_SEGMENT_DATA,
-                            .last_seq = r->entries[i].use.prev_seq};
+        r->end = (OmiPlace){
+            .segment = r->entries[i].number, .offset = OMI_SEGMENT_DATA, .last_seq = r->entries[i].use.prev_seq};
     return 0;
 }
 

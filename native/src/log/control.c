@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,6 +184,45 @@ int omi_control_set_pruned(OmiControlFile *control, uint64_t number) {
     return omi_sync_range(control->fd, (uint8_t *)control->map, OMI_PAGE, 2 * OMI_PAGE);
 }
 
+/* A forked child shares the lock's open file and would hold the lock as long as it lives: it closes its copies at once.
+ * That does not release the parent's. */
+enum { LOCKS_MAX = 256 };
+static _Atomic int lock_fds[LOCKS_MAX]; /* fd + 1; 0 = free */
+
+static void drop_locks_in_child(void) {
+    for (int i = 0; i < LOCKS_MAX; i++) {
+        int fd = atomic_exchange(&lock_fds[i], 0);
+        if (fd > 0)
+            close(fd - 1);
+    }
+}
+
+static void watch_forks_once(void) {
+    pthread_atfork(0, 0, drop_locks_in_child);
+}
+
+static void remember_lock(int fd) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks_once);
+    for (int i = 0; i < LOCKS_MAX; i++) {
+        int none = 0;
+        if (atomic_compare_exchange_strong(&lock_fds[i], &none, fd + 1))
+            return;
+    }
+}
+
+void omi_log_unlock(int lock_fd) {
+    for (int i = 0; i < LOCKS_MAX; i++) {
+        int remembered = lock_fd + 1;
+        if (atomic_compare_exchange_strong(&lock_fds[i], &remembered, 0))
+            break;
+    }
+    /* Not only close(): a child that was just forked may not have dropped its copy yet, and would keep the lock. */
+    struct flock unlock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    (void)fcntl(lock_fd, F_OFD_SETLK, &unlock);
+    close(lock_fd);
+}
+
 /* Open-file-description locks: released by the kernel when the holder dies, and, unlike flock(), others can ask. The
  * file's content is the holder's pid, for the error text of the next one. */
 int omi_log_lock(const OmiLogDir *dir, int *lock_fd) {
@@ -194,6 +234,7 @@ int omi_log_lock(const OmiLogDir *dir, int *lock_fd) {
     if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
         int size = snprintf(pid, sizeof pid, "%-10d\n", (int)getpid());
         *lock_fd = fd;
+        remember_lock(fd);
         if (pwrite(fd, pid, (size_t)size, 0) != size)
             (void)ftruncate(fd, 0); /* no room for a name: others learn 0 */
         return 0;

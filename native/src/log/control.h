@@ -50,6 +50,8 @@ int omi_control_set_pruned(OmiControlFile *control, uint64_t number);
 /** The writer's lock, held until its fd is closed or its process ends. OM_ERR_LOG_LOCKED names the holder. */
 int omi_log_lock(const OmiLogDir *dir, int *lock_fd);
 
+void omi_log_unlock(int lock_fd);
+
 /** Whether somebody holds it. Works across pid namespaces, which a pid would not. */
 bool omi_log_locked(const OmiLogDir *dir);
 

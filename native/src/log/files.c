@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "log/layout.h"
 
-void (*omi_sync_hook)(int fd, uint64_t from, uint64_t to);
+int (*omi_sync_hook)(int fd, uint64_t from, uint64_t to);
 
 void omi_file_name(char out[OMI_FILE_NAME_SIZE], uint64_t number, const char *suffix) {
     snprintf(out, OMI_FILE_NAME_SIZE, "%010" PRIu64 "%s", number, suffix);
@@ -131,23 +131,26 @@ int omi_file_reserve(const OmiLogDir *dir, const char *name, int fd, uint64_t si
     return omi_fail_errno(rc, "cannot reserve %" PRIu64 " bytes for '%s/%s'", size, dir->path, name);
 }
 
+static bool refused(int fd, uint64_t from, uint64_t to) {
+    if (!omi_sync_hook || omi_sync_hook(fd, from, to) == 0)
+        return false;
+    errno = EIO;
+    return true;
+}
+
 int omi_sync_range(int fd, uint8_t *base, uint64_t from, uint64_t to) {
     from &= ~(uint64_t)(OMI_PAGE - 1);
-    if (omi_sync_hook)
-        omi_sync_hook(fd, from, to);
-    if (msync(base + from, to - from, MS_SYNC) != 0)
+    if (refused(fd, from, to) || msync(base + from, to - from, MS_SYNC) != 0)
         return omi_fail_errno(OM_ERR_LOG_IO, "syncing bytes %" PRIu64 " to %" PRIu64 " failed", from, to);
     return 0;
 }
 
 int omi_sync_file(int fd) {
-    if (omi_sync_hook)
-        omi_sync_hook(fd, 0, 0);
-    return fdatasync(fd) == 0 ? 0 : omi_fail_errno(OM_ERR_LOG_IO, "syncing a file failed");
+    return !refused(fd, 0, 0) && fdatasync(fd) == 0 ? 0 : omi_fail_errno(OM_ERR_LOG_IO, "syncing a file failed");
 }
 
 int omi_sync_dir(const OmiLogDir *dir) {
-    if (omi_sync_hook)
-        omi_sync_hook(dir->fd, 0, 0);
-    return fsync(dir->fd) == 0 ? 0 : omi_fail_errno(OM_ERR_LOG_IO, "syncing directory '%s' failed", dir->path);
+    return !refused(dir->fd, 0, 0) && fsync(dir->fd) == 0
+               ? 0
+               : omi_fail_errno(OM_ERR_LOG_IO, "syncing directory '%s' failed", dir->path);
 }

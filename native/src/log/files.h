@@ -29,9 +29,9 @@ int omi_dir_segments(const OmiLogDir *dir, uint64_t **numbers, size_t *count);
 /** Make the file `size` bytes long with all its blocks reserved. OM_ERR_LOG_DISK_FULL, OM_ERR_LOG_IO. */
 int omi_file_reserve(const OmiLogDir *dir, const char *name, int fd, uint64_t size);
 
-/* Syncing goes through these three, so that a power cut can be simulated: the hook (tests only) sees what reaches the
- * disk. to = 0: the whole file; for a directory its entries. */
-extern void (*omi_sync_hook)(int fd, uint64_t from, uint64_t to);
+/* Syncing goes through these three, so that a power cut and a failing disk can be simulated: the hook (tests only) sees
+ * what reaches the disk, and may refuse it. to = 0: the whole file; for a directory its entries. */
+extern int (*omi_sync_hook)(int fd, uint64_t from, uint64_t to);
 
 int omi_sync_range(int fd, uint8_t *base, uint64_t from, uint64_t to);
 int omi_sync_file(int fd);

@@ -44,9 +44,8 @@ uint32_t omi_frame_count(const uint8_t *base, uint64_t offset, uint64_t end) {
             count++;
             last_seq = view.seq;
         }
-        offset = state == OMI_FRAME_NONE || state == OMI_FRAME_BAD
-                     ? omi_frame_resync(base, offset, end, last_seq, 0)
-                     : offset + view.size;
+        offset = state == OMI_FRAME_NONE || state == OMI_FRAME_BAD ? omi_frame_resync(base, offset, end, last_seq, 0)
+                                                                   : offset + view.size;
     }
     return count;
 }

@@ -15,7 +15,7 @@
  */
 
 typedef enum OmiFrameState {
-    OMI_FRAME_NONE,    /* a zero word: nothing was published here */
+    OMI_FRAME_NONE, /* a zero word: nothing was published here */
     OMI_FRAME_RECORD,
     OMI_FRAME_PADDING,
     OMI_FRAME_SEAL,
@@ -45,7 +45,8 @@ static inline uint64_t omi_frame_load_word(const uint8_t *at) {
     return atomic_load_explicit(&((const OmiFrame *)at)->word, memory_order_acquire);
 }
 
-/** Everything of a frame but its first word and the payload. `at` must be zero from the payload's end to the frame's. */
+/** Everything of a frame but its first word and the payload. `at` must be zero from the payload's end to the frame's.
+ */
 static inline void omi_frame_fill(uint8_t *at, uint64_t word, uint64_t seq, uint64_t time_ns, const void *payload,
                                   uint32_t len) {
     OmiFrame *frame = (OmiFrame *)at;

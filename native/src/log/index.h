@@ -14,7 +14,7 @@
 typedef struct OmiIndex {
     OmiIndexEntry *entries;
     uint32_t capacity;
-    uint32_t seed; /* of the entries' checksums */
+    uint32_t seed;  /* of the entries' checksums */
     uint32_t count; /* built in memory, or added by this writer */
     void *map;      /* NULL = built in memory */
     size_t map_size;
@@ -28,7 +28,8 @@ typedef struct OmiIndex {
 /** What a lookup is by. All rise along the entries. */
 typedef enum OmiIndexKey { OMI_BY_SEQ, OMI_BY_OFFSET, OMI_BY_ORDINAL, OMI_BY_TIME } OmiIndexKey;
 
-/** How many entries a segment can need: two frames per interval at most start an entry (see omi_index_add's callers). */
+/** How many entries a segment can need: two frames per interval at most start an entry (see omi_index_add's callers).
+ */
 uint32_t omi_index_capacity(uint64_t segment_size, uint32_t index_bytes);
 
 /** Make a new, empty, mapped index file for a segment. */

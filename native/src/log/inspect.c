@@ -1,6 +1,5 @@
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/error.h"
 #include "log/reader.h"
@@ -138,7 +137,7 @@ static int recover_dir(const char *path, bool repair, uint32_t flags, const OmLo
     }
     omi_control_close(&control);
     if (lock_fd >= 0)
-        close(lock_fd);
+        omi_log_unlock(lock_fd);
     omi_dir_close(&dir);
     return rc;
 }

@@ -184,9 +184,8 @@ int omi_reader_place(OmLogReader *r) {
                               .lost_last_seq = r->entries[first].use.prev_seq};
         return report_damage(r, damage, "damaged header");
     }
-    OmiPlace place = {.segment = r->entries[first].number,
-                      .offset = OMI_SEGMENT_DATA,
-                      .last_seq = r->entries[first].use.prev_seq};
+    OmiPlace place = {
+        .segment = r->entries[first].number, .offset = OMI_SEGMENT_DATA, .last_seq = r->entries[first].use.prev_seq};
     rc = omi_reader_stand(r, &place);
     return rc == 0 ? 1 : rc;
 }
@@ -203,8 +202,7 @@ static OMI_COLD int at_stop(OmLogReader *r, OmiFrameState state) {
          * here once. */
         atomic_thread_fence(memory_order_acquire);
         OmiFrameView view;
-        if (omi_frame_check(r->current->base, r->offset, r->current->size, r->last_seq, false, &view) !=
-            OMI_FRAME_NONE)
+        if (omi_frame_check(r->current->base, r->offset, r->current->size, r->last_seq, false, &view) != OMI_FRAME_NONE)
             return 1;
     }
     return frame_damage(r);
@@ -291,6 +289,8 @@ static inline int read_run(OmLogReader *r, Run *run) {
             r->stats.bytes += run->end_offset - run->first_offset;
             return 1;
         }
+        if (OMI_UNLIKELY(r->position >= r->end_seq))
+            return 0; /* the range is done: what lies behind it, even damage, is not its reader's */
         int rc = state == OMI_FRAME_RECORD ? raise_stop(r) : at_stop(r, state);
         if (rc <= 0)
             return rc;
@@ -336,10 +336,11 @@ int om_log_next_span(OmLogReader *r, size_t max_bytes, OmLogSpan *span) {
 /** Whether the next call has something to say; looks without moving. */
 static bool something_next(OmLogReader *r) {
     OmiFrameView view;
+    if (r->position >= r->end_seq)
+        return false;
     if (!r->current)
         return omi_reader_place(r) != 0;
-    OmiFrameState state =
-        omi_frame_check(r->current->base, r->offset, r->current->size, r->last_seq, false, &view);
+    OmiFrameState state = omi_frame_check(r->current->base, r->offset, r->current->size, r->last_seq, false, &view);
     if (state == OMI_FRAME_RECORD && view.seq >= r->stop_seq)
         return raise_stop(r) && view.seq < r->stop_seq;
     if (state == OMI_FRAME_RECORD && view.seq < r->position)
@@ -364,8 +365,8 @@ int om_log_wait(OmLogReader *r, int64_t timeout_ns) {
         uint64_t now_ns = omi_monotonic_ns();
         if (now_ns >= limit_ns)
             return 0;
-        int64_t sleep_ns = limit_ns - now_ns < 10 * (uint64_t)OMI_NS_PER_S ? (int64_t)(limit_ns - now_ns)
-                                                                          : 10 * OMI_NS_PER_S;
+        int64_t sleep_ns =
+            limit_ns - now_ns < 10 * (uint64_t)OMI_NS_PER_S ? (int64_t)(limit_ns - now_ns) : 10 * OMI_NS_PER_S;
         /* Nobody who would ring: no control file, no right to write it, a writer that cannot see us, another host. */
         bool blind = !control->map || !control->writable || !atomic_load(&control->map->writer_registered) ||
                      !omi_reader_trusts_control(r);

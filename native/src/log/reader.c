@@ -152,9 +152,10 @@ int om_log_seek(OmLogReader *r, uint64_t seq) {
         return 0;
     }
     rc = stand(r, &place, seq);
-    return rc != 0 || !before_first ? rc
-                                    : omi_fail(OM_ERR_LOG_PRUNED, "'%s': wal_seq %" PRIu64 " to %" PRIu64 " were pruned",
-                                               r->dir.path, seq, entry->use.prev_seq);
+    return rc != 0 || !before_first
+               ? rc
+               : omi_fail(OM_ERR_LOG_PRUNED, "'%s': wal_seq %" PRIu64 " to %" PRIu64 " were pruned", r->dir.path, seq,
+                          entry->use.prev_seq);
 }
 
 int om_log_seek_range(OmLogReader *r, uint64_t from, uint64_t to) {

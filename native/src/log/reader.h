@@ -24,8 +24,8 @@ enum { OMI_MAPPED_DEFAULT = 4, OMI_MAPPED_MAX = 64 };
 typedef struct OmiPlace {
     uint64_t segment;
     uint64_t offset;
-    uint64_t last_seq;    /* of the record before; with no_walk: a bound of it */
-    uint64_t records;     /* before, since the log was created */
+    uint64_t last_seq; /* of the record before; with no_walk: a bound of it */
+    uint64_t records;  /* before, since the log was created */
     uint64_t bytes;
     uint64_t max_time_ns; /* newest timestamp before */
 } OmiPlace;

@@ -1,203 +1,13 @@
 #include "log/recovery.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/error.h"
 #include "log/frame.h"
+#include "log/walk.h"
 
-/** State of one walk. */
-typedef struct Walk {
-    OmiRecovery *recovery;
-    OmiTail *tail;
-    uint64_t *numbers; /* of all segment files */
-    size_t count;
-    size_t used_end; /* segments from here on are not in use */
-    bool torn;       /* the log ends here, whatever follows */
-    int rc;
-} Walk;
-
-static OmLogReport *report_of(Walk *walk) {
-    return walk->recovery->report;
-}
-
-/** A log that is refused for its damage is left as it is. */
-static bool may_repair(const Walk *walk) {
-    return walk->recovery->repair && walk->rc == 0;
-}
-
-static void tell(Walk *walk, const OmLogDamage *damage, const char *what) {
-    static const char *const kinds[] = {"", "damaged frame", "damaged header", "missing segment", "foreign segment",
-                                        "torn tail", "wrong index"};
-    const OmiRecovery *recovery = walk->recovery;
-    char text[400], lost[96] = "";
-    OmLogReport *report = recovery->report;
-    if (damage->kind == OM_LOG_DAMAGE_TAIL) {
-        report->tail_bytes += damage->size_bytes;
-        report->tail_records += damage->records;
-    } else if (damage->kind == OM_LOG_DAMAGE_INDEX) {
-        report->indexes_wrong++;
-    } else {
-        report->damages++;
-        report->damaged_bytes += damage->size_bytes;
-        if (damage->lost_last_seq)
-            snprintf(lost, sizeof lost, "; lost wal_seq %" PRIu64 " to %" PRIu64, damage->lost_first_seq,
-                     damage->lost_last_seq);
-        else
-            snprintf(lost, sizeof lost, "; lost wal_seq from %" PRIu64, damage->lost_first_seq);
-    }
-    snprintf(text, sizeof text, "segment %010" PRIu64 " offset %" PRIu64 ": %s, %" PRIu64 " bytes%s%s%s",
-             damage->segment, damage->offset, kinds[damage->kind], damage->size_bytes, *what ? ", " : "", what, lost);
-    if (recovery->visitor && recovery->visitor->damage)
-        recovery->visitor->damage(damage, text, recovery->visitor->ctx);
-    if (damage->kind != OM_LOG_DAMAGE_TAIL && damage->kind != OM_LOG_DAMAGE_INDEX && !recovery->salvage) {
-        if (walk->rc == 0)
-            omi_fail(OM_ERR_LOG_CORRUPT, "'%.200s': %s", recovery->dir->path, text);
-        walk->rc = OM_ERR_LOG_CORRUPT;
-    }
-}
-
-/** Whether a break at this place is a torn tail. Without a mark only the last segment's end can be one. */
-static bool behind_mark(const Walk *walk, uint64_t segment, uint64_t offset) {
-    const OmiRecovery *recovery = walk->recovery;
-    if (!recovery->have_mark)
-        return walk->used_end == 0 || segment >= walk->numbers[walk->used_end - 1];
-    return segment > recovery->mark.segment ||
-           (segment == recovery->mark.segment && offset >= recovery->mark.offset);
-}
-
-static int progress(Walk *walk, uint64_t bytes) {
-    OmiRecovery *recovery = walk->recovery;
-    recovery->done_bytes += bytes;
-    if (recovery->visitor && recovery->visitor->progress &&
-        recovery->visitor->progress(recovery->done_bytes, recovery->total_bytes, recovery->visitor->ctx) != 0)
-        return omi_fail(OM_ERR_LOG_CANCELLED, "stopped by the caller");
-    return 0;
-}
-
-static void count_record(Walk *walk, const OmiFrameView *view) {
-    OmiTail *tail = walk->tail;
-    OmLogReport *report = report_of(walk);
-    tail->last_seq = view->seq;
-    tail->records++;
-    tail->segment_records++;
-    if (view->time_ns > tail->max_time_ns)
-        tail->max_time_ns = view->time_ns;
-    if (report->records++ == 0)
-        report->first_seq = view->seq;
-    report->bytes += view->size;
-    report->last_seq = view->seq;
-}
-
-/** base_seq of the first usable segment after entry i; 0 = none. */
-static uint64_t next_base_seq(const Walk *walk, size_t i) {
-    OmiSegmentHeader header;
-    for (size_t k = i + 1; k < walk->used_end; k++)
-        if (omi_segment_read_header(walk->recovery->dir, walk->numbers[k], &header, 0) == 0 &&
-            omi_ident_valid(&header, walk->numbers[k]) && omi_use_valid(&header))
-            return header.use.base_seq;
-    return 0;
-}
-
-/** The log ends at `offset` of this segment: what follows in it was torn off. */
-static int torn_tail(Walk *walk, OmiSegment *segment, uint64_t offset) {
-    uint64_t end = omi_frame_data_end(segment->base, offset, segment->size);
-    walk->torn = true;
-    if (end == offset || walk->recovery->live) /* a live writer is just copying a record in */
-        return 0;
-    OmLogDamage damage = {.kind = OM_LOG_DAMAGE_TAIL,
-                          .segment = segment->number,
-                          .offset = offset,
-                          .size_bytes = end - offset,
-                          .records = omi_frame_count(segment->base, offset, end),
-                          .lost_first_seq = walk->tail->last_seq + 1};
-    tell(walk, &damage, "");
-    return may_repair(walk) ? omi_repair_cut(walk->recovery, segment, offset) : 0;
-}
-
-/** Damage at *offset before the mark: report it, cover it when allowed, and go on behind it. */
-static int damaged_frames(Walk *walk, size_t i, OmiSegment *segment, uint64_t *offset) {
-    OmiRecovery *recovery = walk->recovery;
-    OmiTail *tail = walk->tail;
-    uint64_t bound = next_base_seq(walk, i), from = *offset;
-    uint64_t next = omi_frame_resync(segment->base, from, segment->size, tail->last_seq, bound);
-    OmLogDamage damage = {.kind = OM_LOG_DAMAGE_FRAME,
-                          .segment = segment->number,
-                          .offset = from,
-                          .lost_first_seq = tail->last_seq + 1,
-                          .lost_last_seq = bound ? bound - 1 : 0};
-    bool found = next < segment->size && omi_frame_load_word(segment->base + next) != 0;
-    uint64_t end = found ? next : omi_frame_data_end(segment->base, from, segment->size);
-    damage.size_bytes = end - from;
-    if (found) {
-        OmiFrameView view;
-        if (omi_frame_check(segment->base, next, segment->size, tail->last_seq, true, &view) == OMI_FRAME_RECORD)
-            damage.lost_last_seq = view.seq - 1;
-    }
-    tell(walk, &damage, "");
-    *offset = found ? next : segment->size;
-    if (!recovery->salvage)
-        return 0;
-    if (found)
-        return omi_repair_pad(recovery, segment, from, next);
-    if (i + 1 < walk->used_end)
-        return omi_repair_seal(recovery, segment, from, tail->last_seq, tail->max_time_ns);
-    walk->torn = true;
-    return omi_repair_cut(recovery, segment, from);
-}
-
-/** Walk the frames of a segment in use. */
-static int walk_segment(Walk *walk, size_t i, OmiSegment *segment) {
-    enum { PROGRESS_BYTES = 8 << 20 };
-    OmiTail *tail = walk->tail;
-    uint64_t offset = OMI_SEGMENT_DATA, told = 0, bytes_before = tail->bytes;
-    tail->segment = segment->number;
-    tail->segment_records = 0;
-    tail->sealed = false;
-    for (;;) {
-        OmiFrameView view;
-        OmiFrameState state = omi_frame_check(segment->base, offset, segment->size, tail->last_seq, true, &view);
-        tail->offset = offset;
-        if (state == OMI_FRAME_RECORD || state == OMI_FRAME_PADDING) {
-            if (state == OMI_FRAME_RECORD)
-                count_record(walk, &view);
-            offset += view.size;
-            if (offset - told >= PROGRESS_BYTES) {
-                int rc = progress(walk, offset - told);
-                told = offset;
-                if (rc != 0)
-                    return rc;
-            }
-            continue;
-        }
-        tail->sealed = state == OMI_FRAME_SEAL;
-        if (tail->sealed)
-            break;
-        if (behind_mark(walk, segment->number, offset) && (!walk->recovery->live || state == OMI_FRAME_NONE)) {
-            int rc = torn_tail(walk, segment, offset);
-            if (rc != 0)
-                return rc;
-            break;
-        }
-        uint64_t from = offset;
-        int rc = damaged_frames(walk, i, segment, &offset);
-        if (rc != 0)
-            return rc;
-        if (walk->torn)
-            break;
-        if (offset >= segment->size) { /* nothing valid follows in this segment */
-            tail->offset = from;
-            tail->sealed = walk->recovery->salvage;
-            break;
-        }
-    }
-    tail->bytes = bytes_before + (tail->offset - OMI_SEGMENT_DATA);
-    return progress(walk, segment->size - told);
-}
-
-static int check_index(Walk *walk, OmiSegment *segment) {
+static int check_index(OmiWalk *walk, OmiSegment *segment) {
     const OmiSegmentHeader *header = omi_segment_header(segment);
     OmiIndex index;
     bool right = omi_index_open(&index, walk->recovery->dir, &header->ident) == 0;
@@ -216,12 +26,12 @@ static int check_index(Walk *walk, OmiSegment *segment) {
     if (right)
         return 0;
     OmLogDamage damage = {.kind = OM_LOG_DAMAGE_INDEX, .segment = segment->number};
-    tell(walk, &damage, "");
-    return may_repair(walk) ? omi_repair_index(walk->recovery, segment) : 0;
+    omi_walk_tell(walk, &damage, "");
+    return omi_walk_may_repair(walk) ? omi_repair_index(walk->recovery, segment) : 0;
 }
 
 /** Everything from entry i on lies behind a torn place: move aside what is in use or holds data, drop bare spares. */
-static int drop_rest(Walk *walk, size_t i) {
+static int drop_rest(OmiWalk *walk, size_t i) {
     if (walk->recovery->live)
         return 0;
     for (; i < walk->count; i++) {
@@ -242,11 +52,11 @@ static int drop_rest(Walk *walk, size_t i) {
                                   .size_bytes = end > OMI_SEGMENT_DATA ? end - OMI_SEGMENT_DATA : 0,
                                   .records = records,
                                   .lost_first_seq = walk->tail->last_seq + 1};
-            tell(walk, &damage, "behind the torn place");
-            int rc = may_repair(walk) ? omi_repair_move(walk->recovery, number) : 0;
+            omi_walk_tell(walk, &damage, "behind the torn place");
+            int rc = omi_walk_may_repair(walk) ? omi_repair_move(walk->recovery, number) : 0;
             if (rc != 0)
                 return rc;
-        } else if (may_repair(walk)) {
+        } else if (omi_walk_may_repair(walk)) {
             omi_segment_remove(walk->recovery->dir, number);
         }
     }
@@ -254,13 +64,13 @@ static int drop_rest(Walk *walk, size_t i) {
 }
 
 /** A place in the row of segments where no file, or not ours, is. */
-static int missing(Walk *walk, size_t i, uint64_t number, OmLogDamageKind kind) {
-    uint64_t bound = next_base_seq(walk, i);
+static int missing(OmiWalk *walk, size_t i, uint64_t number, OmLogDamageKind kind) {
+    uint64_t bound = omi_walk_next_base_seq(walk, i);
     OmLogDamage damage = {.kind = kind,
                           .segment = number,
                           .lost_first_seq = walk->tail->last_seq + 1,
                           .lost_last_seq = bound ? bound - 1 : 0};
-    tell(walk, &damage, "");
+    omi_walk_tell(walk, &damage, "");
     if (!walk->recovery->salvage)
         return 0;
     int rc = kind == OM_LOG_DAMAGE_FOREIGN ? omi_repair_move(walk->recovery, number) : 0;
@@ -268,14 +78,14 @@ static int missing(Walk *walk, size_t i, uint64_t number, OmLogDamageKind kind) 
 }
 
 /** Map and check one segment in use, then walk it. */
-static int visit(Walk *walk, size_t i) {
+static int visit(OmiWalk *walk, size_t i) {
     OmiRecovery *recovery = walk->recovery;
     OmiTail *tail = walk->tail;
     OmiSegment *segment;
     uint64_t number = walk->numbers[i];
     int rc = omi_segment_map(&segment, recovery->dir, number, recovery->repair || recovery->salvage);
     if (rc == OM_ERR_LOG_CORRUPT) { /* too short for a header */
-        if (behind_mark(walk, number, 0)) {
+        if (omi_walk_behind_mark(walk, number, 0)) {
             walk->torn = true;
             return drop_rest(walk, i);
         }
@@ -285,7 +95,7 @@ static int visit(Walk *walk, size_t i) {
         return rc;
     const OmiSegmentHeader *header = omi_segment_header(segment);
     bool ident = omi_ident_valid(header, number);
-    if (ident && header->ident.size_bytes > segment->size && may_repair(walk)) {
+    if (ident && header->ident.size_bytes > segment->size && omi_walk_may_repair(walk)) {
         /* Cut short, by a power cut or by hand: give it its length back, as zeros. What is missing shows below. */
         char name[OMI_FILE_NAME_SIZE];
         omi_file_name(name, number, OMI_SEGMENT_SUFFIX);
@@ -302,7 +112,7 @@ static int visit(Walk *walk, size_t i) {
         return missing(walk, i, number, OM_LOG_DAMAGE_FOREIGN);
     }
     bool usable = ident && omi_use_valid(header) && header->use.base_seq > tail->last_seq;
-    if (!usable && behind_mark(walk, number, 0)) {
+    if (!usable && omi_walk_behind_mark(walk, number, 0)) {
         omi_segment_unref(segment);
         walk->torn = true;
         return drop_rest(walk, i);
@@ -313,7 +123,7 @@ static int visit(Walk *walk, size_t i) {
                               .size_bytes = OMI_SEGMENT_DATA,
                               .lost_first_seq = tail->last_seq + 1,
                               .lost_last_seq = tail->last_seq};
-        tell(walk, &damage, "its records may be whole");
+        omi_walk_tell(walk, &damage, "its records may be whole");
         rc = recovery->salvage ? omi_repair_header(recovery, segment, tail) : 0;
         if (rc == OM_ERR_LOG_CORRUPT) { /* nothing in it */
             omi_segment_unref(segment);
@@ -329,12 +139,12 @@ static int visit(Walk *walk, size_t i) {
         if (header->use.prev_max_time_ns > tail->max_time_ns)
             tail->max_time_ns = header->use.prev_max_time_ns;
     }
-    report_of(walk)->segments++;
+    recovery->report->segments++;
     if (rc == 0)
-        rc = walk_segment(walk, i, segment);
+        rc = omi_walk_segment(walk, i, segment);
     if (rc == 0 && recovery->all)
         rc = check_index(walk, segment);
-    if (rc == 0 && may_repair(walk) && tail->sealed)
+    if (rc == 0 && omi_walk_may_repair(walk) && tail->sealed)
         rc = omi_repair_summary(segment, tail);
     omi_segment_unref(segment);
     if (rc == 0 && walk->torn)
@@ -343,7 +153,7 @@ static int visit(Walk *walk, size_t i) {
 }
 
 /** Find which files are in use: up to the last one whose header says so, or that the mark says were durable. */
-static void find_used(Walk *walk) {
+static void find_used(OmiWalk *walk) {
     OmiSegmentHeader header;
     walk->used_end = 0;
     for (size_t i = walk->count; i > 0 && walk->used_end == 0; i--) {
@@ -357,7 +167,7 @@ static void find_used(Walk *walk) {
 
 /** Records that were durable are missing at the end. When that is accepted, their numbers stay taken: an empty segment
  * remembers them. */
-static int lost_end(Walk *walk) {
+static int lost_end(OmiWalk *walk) {
     OmiRecovery *recovery = walk->recovery;
     OmiTail *tail = walk->tail;
     OmLogDamage damage = {.kind = OM_LOG_DAMAGE_MISSING,
@@ -365,7 +175,7 @@ static int lost_end(Walk *walk) {
                           .offset = recovery->mark.offset,
                           .lost_first_seq = tail->last_seq + 1,
                           .lost_last_seq = recovery->mark.seq};
-    tell(walk, &damage, "the end of the log is gone");
+    omi_walk_tell(walk, &damage, "the end of the log is gone");
     if (!recovery->salvage)
         return 0;
     if (tail->segment && !tail->sealed) {
@@ -390,7 +200,7 @@ void omi_recovery_init(OmiRecovery *recovery, const OmiLogDir *dir, const OmiCon
 }
 
 /** Segments that were pruned but whose removal did not reach the disk are not part of the log. */
-static void leave_out_pruned(Walk *walk) {
+static void leave_out_pruned(OmiWalk *walk) {
     size_t gone = 0;
     for (; gone < walk->count && walk->numbers[gone] <= walk->recovery->pruned; gone++)
         if (walk->recovery->repair)
@@ -400,7 +210,7 @@ static void leave_out_pruned(Walk *walk) {
 }
 
 int omi_recover(OmiRecovery *recovery, OmiTail *tail) {
-    Walk walk = {.recovery = recovery, .tail = tail};
+    OmiWalk walk = {.recovery = recovery, .tail = tail};
     *tail = (OmiTail){0};
     int rc = omi_dir_segments(recovery->dir, &walk.numbers, &walk.count);
     if (rc != 0)
@@ -432,7 +242,7 @@ int omi_recover(OmiRecovery *recovery, OmiTail *tail) {
     for (size_t i = first; rc == 0 && i < walk.used_end && !walk.torn; i++) {
         for (uint64_t gap = i > first ? walk.numbers[i - 1] + 1 : walk.numbers[i]; rc == 0 && gap < walk.numbers[i];
              gap++)
-            if (behind_mark(&walk, gap, 0)) {
+            if (omi_walk_behind_mark(&walk, gap, 0)) {
                 walk.torn = true;
                 rc = drop_rest(&walk, i);
                 break;

@@ -20,10 +20,10 @@ typedef struct OmiRecovery {
     bool have_mark;
     OmiDurableMark mark;
     uint64_t pruned; /* omi_control_pruned() */
-    bool live;    /* a writer is at work: its end moves */
-    bool all;     /* from the first segment, indexes included; else from the mark's */
-    bool repair;  /* cut a torn tail; mend indexes and summaries */
-    bool salvage; /* cover damage, too */
+    bool live;       /* a writer is at work: its end moves */
+    bool all;        /* from the first segment, indexes included; else from the mark's */
+    bool repair;     /* cut a torn tail; mend indexes and summaries */
+    bool salvage;    /* cover damage, too */
     const OmLogVisitor *visitor;
     OmLogReport *report;
     uint64_t total_bytes, done_bytes;

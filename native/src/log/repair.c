@@ -61,7 +61,8 @@ int omi_repair_seal(OmiRecovery *recovery, OmiSegment *segment, uint64_t offset,
     if (rc != 0)
         return rc;
     if (offset + OMI_FRAME_HEADER > segment->size)
-        return omi_fail(OM_ERR_LOG_CORRUPT, "segment %010" PRIu64 " was cut short: restore it from a copy, or move it away",
+        return omi_fail(OM_ERR_LOG_CORRUPT,
+                        "segment %010" PRIu64 " was cut short: restore it from a copy, or move it away",
                         segment->number);
     omi_frame_put_padding(segment->base + offset, last_seq + 1, time_ns, OMI_FRAME_HEADER);
     return omi_sync_range(segment->fd, segment->base, offset, offset + OMI_FRAME_HEADER);
@@ -113,7 +114,8 @@ int omi_repair_move(OmiRecovery *recovery, uint64_t number) {
 
 int omi_repair_fill(OmiRecovery *recovery, uint64_t number, OmiTail *tail) {
     OmiSegment *segment;
-    int rc = omi_segment_create(&segment, recovery->dir, recovery->log_id, number, OMI_SEGMENT_DATA + OMI_PAGE, 64 << 10);
+    int rc =
+        omi_segment_create(&segment, recovery->dir, recovery->log_id, number, OMI_SEGMENT_DATA + OMI_PAGE, 64 << 10);
     if (rc != 0)
         return rc;
     OmiSegmentUse use = {.base_seq = tail->last_seq + 1,
@@ -149,8 +151,9 @@ int omi_repair_summary(OmiSegment *segment, const OmiTail *tail) {
                            .records = tail->segment_records,
                            .max_time_ns = tail->max_time_ns,
                            .sealed_ns = header->seal.sealed_ns};
-    if (omi_seal_valid(header) && header->seal.end_offset == seal.end_offset && header->seal.last_seq == seal.last_seq &&
-        header->seal.records == seal.records && header->seal.max_time_ns == seal.max_time_ns)
+    if (omi_seal_valid(header) && header->seal.end_offset == seal.end_offset &&
+        header->seal.last_seq == seal.last_seq && header->seal.records == seal.records &&
+        header->seal.max_time_ns == seal.max_time_ns)
         return 0;
     seal.sealed_ns = omi_wall_ns();
     omi_seal_write(header, &seal);

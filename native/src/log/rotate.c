@@ -84,7 +84,6 @@ static int rotate(OmLogWriter *w, uint64_t size, uint64_t seq, uint64_t time_ns)
     w->segment_start_offset = OMI_SEGMENT_DATA;
     w->segment_start_appended = atomic_load_explicit(&w->appended, memory_order_relaxed);
     w->index_mark = 0;
-    w->prefaulted = w->prefault_bytes;
     w->prefault_mark = w->prefault_bytes / 4;
     w->want_spare = true;
     w->want_prune = true;
@@ -108,14 +107,12 @@ int omi_writer_make_room(OmLogWriter *w, uint64_t size, uint64_t seq, uint64_t t
     }
     uint64_t offset = atomic_load_explicit(&w->offset, memory_order_relaxed);
     if (offset + size > w->index_mark) {
-        omi_index_add(&w->current->index, seq, w->max_time_ns, offset,
-                      (uint32_t)omi_writer_segment_records(w));
+        omi_index_add(&w->current->index, seq, w->max_time_ns, offset, (uint32_t)omi_writer_segment_records(w));
         w->index_mark = offset + w->index_bytes;
     }
     if (offset + size > w->prefault_mark) {
         w->prefault_mark = offset + size + w->prefault_bytes / 4;
         pthread_mutex_lock(&w->lock);
-        w->want_prefault = true;
         pthread_cond_signal(&w->prepare_wake);
         pthread_mutex_unlock(&w->lock);
     }

@@ -15,10 +15,11 @@ typedef struct OmiSegment {
     uint64_t size;
     uint64_t number;
     OmiIndex index;
-    bool index_ready;      /* readers: opened or built */
-    uint64_t index_epoch;  /* readers: writer epoch in which it was opened */
-    bool dir_synced;  /* writers: its directory entry is on disk */
-    uint64_t synced;  /* writers: bytes before this are on disk */
+    bool index_ready;     /* readers: opened or built */
+    uint64_t index_epoch; /* readers: writer epoch in which it was opened */
+    bool dir_synced;      /* writers: its directory entry is on disk */
+    uint64_t prefaulted;  /* writers: pages before this are ready */
+    uint64_t synced;      /* writers: bytes before this are on disk */
 } OmiSegment;
 
 static inline OmiSegmentHeader *omi_segment_header(const OmiSegment *segment) {

@@ -10,8 +10,8 @@
 
 /*
  * One sync: note what has been appended, put sealed segments and the dirty range of the current one on disk, then say
- * so. One thread syncs at a time, for all that was appended before it began; those who waited meanwhile find it done, or
- * one of them syncs for all the others: that is the group commit.
+ * so. One thread syncs at a time, for all that was appended before it began; those who waited meanwhile find it done,
+ * or one of them syncs for all the others: that is the group commit.
  */
 
 /** In OM_LOG_SYNC_NONE sealed segments are let go unsynced; reach them by name again. */
@@ -75,7 +75,8 @@ static int sync_now(OmLogWriter *w) {
     if (segment)
         omi_segment_ref(segment);
     if (w->sync == OM_LOG_SYNC_LINGER) /* from here on the next records count */
-        atomic_store_explicit(&w->sync_at, atomic_load_explicit(&w->appended, memory_order_relaxed) + w->linger_records, memory_order_relaxed);
+        atomic_store_explicit(&w->sync_at, atomic_load_explicit(&w->appended, memory_order_relaxed) + w->linger_records,
+                              memory_order_relaxed);
     pthread_mutex_unlock(&w->lock);
 
     int rc = sync_sealed(w, sealed);
@@ -170,8 +171,9 @@ static void wait_for_records(OmLogWriter *w) {
     OmiDoorbell *bell = &w->shared->bell;
     uint32_t rings = omi_doorbell_arm(bell);
     if (atomic_load(&w->last_seq) == durable_seq(w) && !atomic_load(&w->syncer_stop))
-        omi_doorbell_sleep(bell, rings, atomic_load(&w->shared->writer_registered) ? 10 * OMI_NS_PER_S
-                                                                                  : (int64_t)w->linger_ms * OMI_NS_PER_MS);
+        omi_doorbell_sleep(bell, rings,
+                           atomic_load(&w->shared->writer_registered) ? 10 * OMI_NS_PER_S
+                                                                      : (int64_t)w->linger_ms * OMI_NS_PER_MS);
 }
 
 void *omi_syncer_run(void *writer) {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "core/error.h"
 #include "core/process.h"
@@ -68,8 +67,8 @@ static int resume(OmLogWriter *w, bool salvage) {
     int rc = omi_recover(&recovery, &tail);
     if (rc != 0)
         return rc;
-    uint64_t unsynced = recovery.have_mark && recovery.mark.segment > tail.first_segment ? recovery.mark.segment
-                                                                                        : tail.first_segment;
+    uint64_t unsynced =
+        recovery.have_mark && recovery.mark.segment > tail.first_segment ? recovery.mark.segment : tail.first_segment;
     uint64_t durable = recovery.have_mark ? recovery.mark.seq : 0;
     if (w->sync != OM_LOG_SYNC_NONE) {
         rc = omi_repair_sync(&recovery, unsynced, &tail);
@@ -101,13 +100,12 @@ static int resume(OmLogWriter *w, bool salvage) {
     w->bytes_before -= tail.offset - OMI_SEGMENT_DATA;
     w->segment_start_offset = tail.offset;
     w->segment_start_appended = 0 - (uint64_t)tail.segment_records;
-    w->prefaulted = tail.offset;
+    segment->prefaulted = tail.offset;
     atomic_store(&w->offset, tail.offset);
     if (w->sync != OM_LOG_SYNC_NONE) {
         segment->synced = tail.offset;
         segment->dir_synced = true;
     }
-    w->want_prefault = true;
     return 0;
 }
 
@@ -148,7 +146,7 @@ static void free_writer(OmLogWriter *w) {
     omi_segment_unref(w->current);
     omi_control_close(&w->control);
     if (w->lock_fd >= 0)
-        close(w->lock_fd);
+        omi_log_unlock(w->lock_fd);
     omi_dir_close(&w->dir);
     free(w);
 }

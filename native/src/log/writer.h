@@ -17,12 +17,12 @@
  */
 struct OmLogWriter {
     /* hot: read and written by each append */
-    uint8_t *base;            /* of the current segment; NULL = none yet */
-    _Atomic uint64_t offset;  /* of the next frame */
-    uint64_t soft_limit;      /* a frame that ends beyond this takes the slow path, omi_writer_make_room() */
+    uint8_t *base;           /* of the current segment; NULL = none yet */
+    _Atomic uint64_t offset; /* of the next frame */
+    uint64_t soft_limit;     /* a frame that ends beyond this takes the slow path, omi_writer_make_room() */
     _Atomic uint64_t last_seq;
     uint64_t max_time_ns;
-    _Atomic uint64_t sync_at; /* records in this handle at which the syncer wants to be called */
+    _Atomic uint64_t sync_at;  /* records in this handle at which the syncer wants to be called */
     _Atomic uint64_t appended; /* records through this handle */
     OmiControl *shared;
     uint32_t forks;
@@ -30,9 +30,9 @@ struct OmLogWriter {
     void *publish_ctx;
 
     /* the appending thread's, off the hot path */
-    uint64_t end;           /* frames of the current segment end here; the seal has its place behind */
-    uint64_t index_mark;    /* a frame that ends beyond this gets an index entry */
-    uint64_t prefault_mark; /* ... and beyond this calls the preparer */
+    uint64_t end;                          /* frames of the current segment end here; the seal has its place behind */
+    uint64_t index_mark;                   /* a frame that ends beyond this gets an index entry */
+    uint64_t prefault_mark;                /* ... and beyond this calls the preparer */
     uint64_t records_before, bytes_before; /* in the log before the current segment */
     uint64_t bytes_appended_before;        /* through this handle, before the current segment */
     uint64_t segment_start_offset;         /* where this handle began in the current segment */
@@ -61,8 +61,7 @@ struct OmLogWriter {
     OmiSegment *spare;
     uint64_t next_number; /* of the next segment when there is no current one */
     bool preparing;       /* the preparer is making a spare */
-    bool want_spare, want_prefault, want_prune, sync_requested, stop;
-    uint64_t prefaulted; /* in the current segment */
+    bool want_spare, want_prune, sync_requested, stop;
     struct OmiSealed *sealed_first, **sealed_last; /* sealed, not yet finished */
     pthread_t preparer, syncer;
     bool preparer_started, syncer_started;

@@ -190,6 +190,13 @@ static inline int64_t reserve(OmBusStream *s, uint64_t head, uint64_t wanted, ui
     return (int64_t)(room < wanted ? room : wanted);
 }
 
+int64_t om_bus_stream_wait_room(OmBusStream *s, uint64_t wanted, int64_t timeout_ns) {
+    if (!is_usable(s))
+        return refuse_handle(s);
+    wanted = wanted < s->ring.capacity ? wanted : s->ring.capacity;
+    return wanted == 0 ? 0 : reserve(s, load_head(s), wanted, deadline(timeout_ns));
+}
+
 int64_t om_bus_stream_publish_batch_timed(OmBusStream *s, const OmBusRecord *recs, uint32_t count, int64_t timeout_ns) {
     if (!is_usable(s))
         return refuse_handle(s);

@@ -54,9 +54,8 @@ int main(int argc, char **argv) {
             size_t count = 1 + next_random() % 32;
             for (size_t i = 0; i < count; i++) {
                 fill(payloads[i], seq + i);
-                recs[i] = (OmLogRecord){.payload = payloads[i],
-                                        .payload_len = len_of(seq + i),
-                                        .wal_type = (uint8_t)(1 + (seq + i) % 5)};
+                recs[i] = (OmLogRecord){
+                    .payload = payloads[i], .payload_len = len_of(seq + i), .wal_type = (uint8_t)(1 + (seq + i) % 5)};
             }
             rc = om_log_append_batch(w, recs, count);
             break;

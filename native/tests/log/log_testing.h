@@ -15,11 +15,11 @@
 #include "check.h"
 #include "ombus/om_log.h"
 
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        long long rc_ = (long long)(call);                                                         \
-        if (rc_ < 0)                                                                               \
-            FAIL("%s: %s (%s)", #call, om_bus_error_string((int)rc_), om_bus_last_error());         \
+#define OK(call)                                                                            \
+    do {                                                                                    \
+        long long rc_ = (long long)(call);                                                  \
+        if (rc_ < 0)                                                                        \
+            FAIL("%s: %s (%s)", #call, om_bus_error_string((int)rc_), om_bus_last_error()); \
     } while (0)
 
 static inline int remove_one(const char *path, const struct stat *info, int flag, struct FTW *ftw) {
@@ -143,6 +143,5 @@ static inline void flip(const char *path, uint64_t offset, uint8_t bits) {
     CHECK(pwrite(fd, &byte, 1, (off_t)offset) == 1);
     close(fd);
 }
-
 
 #endif

@@ -109,6 +109,28 @@ TEST(a_forked_child_cannot_use_the_parents_handles) {
     OK(om_log_close(w));
 }
 
+TEST(a_forked_child_does_not_keep_the_log_locked) {
+    const char *dir = log_dir("fork-lock");
+    OmLogWriter *w = open_writer(dir, 0);
+    int gate[2];
+    CHECK_EQ(pipe(gate), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        close(gate[1]);
+        _exit(read(gate[0], &byte, 1) != 0); /* lives until the parent has finished */
+    }
+    OmLogWriter *second;
+    usleep(20000);
+    CHECK_EQ(om_log_open_writer(&second, dir, 0), OM_ERR_LOG_LOCKED); /* the parent's lock is still there */
+    OK(om_log_close(w));
+    w = open_writer(dir, 0);
+    OK(om_log_close(w));
+    close(gate[0]);
+    close(gate[1]);
+    waitpid(child, 0, 0);
+}
+
 TEST(given_sequences_must_rise_and_gaps_are_kept) {
     const char *dir = log_dir("gaps");
     OmLogWriter *w = open_writer(dir, &SMALL);

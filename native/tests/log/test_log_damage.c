@@ -7,7 +7,8 @@
 enum { RECORDS = 90, MAX = 700, FEW = 75, SHORT = 300 };
 static const OmLogWriterOptions SMALL = {.segment_bytes = 16 << 10, .index_bytes = 2048};
 
-/** Read what can be read. Every record must be one of those appended, in order. Returns how many; *rc is how it ended. */
+/** Read what can be read. Every record must be one of those appended, in order. Returns how many; *rc is how it ended.
+ */
 static uint64_t read_of(const char *dir, uint64_t records, uint32_t max, uint32_t flags, int *rc, uint64_t *reported) {
     OmLogReader *r;
     OmLogReaderOptions options = {.flags = flags};

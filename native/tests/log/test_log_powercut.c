@@ -49,13 +49,13 @@ static void forget_model(void) {
     files_count = 0;
 }
 
-static void on_sync(int fd, uint64_t from, uint64_t to) {
+static int on_sync(int fd, uint64_t from, uint64_t to) {
     char link[64], path[400];
     struct stat info;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t size = readlink(link, path, sizeof path - 1);
     if (size <= 0 || fstat(fd, &info) != 0)
-        return;
+        return 0;
     path[size] = 0;
     pthread_mutex_lock(&model_lock);
     if (S_ISDIR(info.st_mode)) {
@@ -83,6 +83,7 @@ static void on_sync(int fd, uint64_t from, uint64_t to) {
             abort();
     }
     pthread_mutex_unlock(&model_lock);
+    return 0;
 }
 
 /** The contents of all files at this moment. */
@@ -143,9 +144,9 @@ static void put_after_cut(const char *dir, unsigned keep_new, bool tear) {
                 fresh = is && test_random() % 256 < keep_new;
             size_t end = at + SECTOR < size ? at + SECTOR : size;
             for (size_t k = at; k < end; k++)
-                bytes[k] = fresh && k < file->now_size         ? file->now[k]
+                bytes[k] = fresh && k < file->now_size             ? file->now[k]
                            : file->synced && k < file->synced_size ? file->synced[k]
-                                                               : 0;
+                                                                   : 0;
         }
         if (strcmp(file->name, "log.ctl") == 0) /* another boot: the id stands at 96 */
             memset(bytes + 96, 0x5A, 16);
@@ -232,9 +233,41 @@ TEST(durable_records_survive_10000_power_cuts_and_the_rest_is_a_clean_prefix) {
         promised += durable;
         appended += last;
     }
-    printf("        %d cuts; of %llu records %llu were durable\n", LIVES * CUTS_PER_LIFE,
-           (unsigned long long)appended, (unsigned long long)promised);
+    printf("        %d cuts; of %llu records %llu were durable\n", LIVES * CUTS_PER_LIFE, (unsigned long long)appended,
+           (unsigned long long)promised);
     forget_model();
+}
+
+static int disk_fails;
+
+static int fail_sync(int fd, uint64_t from, uint64_t to) {
+    (void)fd, (void)from, (void)to;
+    return disk_fails;
+}
+
+TEST(a_failed_sync_is_never_taken_back) {
+    const char *dir = log_dir("eio");
+    OmLogWriterOptions options = {.segment_bytes = 16 << 10, .linger_ms = 100000};
+    OmLogWriter *w = open_writer(dir, &options);
+    append_to(w, 10, 100);
+    OK(om_log_sync(w));
+    omi_sync_hook = fail_sync;
+    disk_fails = 1;
+    append_to(w, 20, 100);
+    CHECK_EQ(om_log_sync(w), OM_ERR_LOG_IO);
+    disk_fails = 0; /* the kernel says it once, and may have dropped the pages: a success now would be a lie */
+    CHECK_EQ(om_log_wait_durable(w, 15, -1), OM_ERR_LOG_IO);
+    CHECK_CONTAINS(om_bus_last_error(), "earlier sync");
+    CHECK_EQ(om_log_writer_durable_seq(w), 10);
+    append_to(w, 30, 100); /* appending and reading go on */
+    OmLogReader *r = open_reader(dir, 0);
+    CHECK_EQ(read_all(r, 1, 100), 30);
+    om_log_reader_close(r);
+    CHECK_EQ(om_log_close(w), OM_ERR_LOG_IO);
+    omi_sync_hook = 0;
+    w = open_writer(dir, &options);
+    CHECK_EQ(om_log_writer_durable_seq(w), 30);
+    OK(om_log_close(w));
 }
 
 TEST(the_power_cut_harness_notices_a_lost_durable_page) { /* the canary */

@@ -64,7 +64,7 @@ TEST(a_record_too_large_for_the_ring_is_a_gap_there_and_in_the_log) {
     OK(om_bus_attach_log(stream, w));
     static uint8_t large[70000];
     CHECK_EQ(om_log_append(w, 0, 1, "a", 1), 1);
-    CHECK_EQ(om_log_append(w, 0, 1, large, 5000), 2); /* larger than a slot */
+    CHECK_EQ(om_log_append(w, 0, 1, large, 5000), 2);         /* larger than a slot */
     CHECK_EQ(om_log_append(w, 0, 1, large, sizeof large), 3); /* larger than any */
     CHECK_EQ(om_log_append(w, 0, 1, "b", 1), 4);
     OmBusRecord rec;
@@ -129,7 +129,8 @@ TEST(test_bus_wal_match) {
     Glue glue;
     OmBusRecord rec;
     glue_open(&glue);
-    OmWalInsert bid = {.order_id = 1, .price = 100, .volume = 5}, ask = {.order_id = 2, .price = 100, .volume = 5, .flags = 1};
+    OmWalInsert bid = {.order_id = 1, .price = 100, .volume = 5},
+                ask = {.order_id = 2, .price = 100, .volume = 5, .flags = 1};
     OmWalMatch match = {.maker_id = 1, .taker_id = 2, .price = 100, .volume = 5};
     om_wal_write(&glue.wal, OM_WAL_INSERT, &bid, sizeof bid);
     om_wal_write(&glue.wal, OM_WAL_INSERT, &ask, sizeof ask);

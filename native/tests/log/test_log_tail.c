@@ -67,6 +67,36 @@ TEST(two_processes_tail_while_the_writer_rotates_a_thousand_segments) {
     OK(om_log_verify(dir, 0, 0));
 }
 
+TEST(a_live_log_can_be_verified_and_described) {
+    const char *dir = log_dir("live-verify");
+    OmLogWriterOptions options = {.segment_bytes = 16 << 10, .linger_ms = 1};
+    OmLogWriter *w = open_writer(dir, &options);
+    append_to(w, 100, 900);
+    pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < 60; i++) {
+            OmLogReport report;
+            OmLogInfo info;
+            int rc = om_log_verify(dir, 0, &report);
+            if (rc != 0 || report.damages || report.tail_bytes || report.indexes_wrong ||
+                om_log_info(dir, &info) != 0 || info.records < 100 || info.first_seq != 1) {
+                fprintf(stderr, "verify of a live log: %d %s; damages %llu tail %llu indexes %llu\n", rc,
+                        om_bus_last_error(), (unsigned long long)report.damages, (unsigned long long)report.tail_bytes,
+                        (unsigned long long)report.indexes_wrong);
+                _exit(1);
+            }
+        }
+        _exit(0);
+    }
+    int status;
+    for (uint64_t to = 200; waitpid(child, &status, WNOHANG) == 0; to += 20) {
+        append_to(w, to, 900);
+        usleep(200);
+    }
+    CHECK_EQ(status, 0);
+    OK(om_log_close(w));
+}
+
 typedef struct Tailer {
     const char *dir;
     uint64_t last;

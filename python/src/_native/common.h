@@ -55,6 +55,58 @@ int64_t ompy_slice_ns(int64_t deadline_ns);
 /** When a wait of timeout_ns from now ends; INT64_MAX = never. */
 int64_t ompy_deadline_ns(int64_t timeout_ns);
 
+/** One payload: bytes, or anything else that has a buffer. */
+typedef struct Payload {
+    const char *data;
+    Py_ssize_t size;
+    Py_buffer view;
+    bool has_view;
+} Payload;
+
+static inline int ompy_payload_get(Payload *payload, PyObject *object) {
+    payload->has_view = !PyBytes_CheckExact(object);
+    if (!payload->has_view)
+        return PyBytes_AsStringAndSize(object, (char **)&payload->data, &payload->size);
+    if (PyObject_GetBuffer(object, &payload->view, PyBUF_SIMPLE) != 0)
+        return -1;
+    payload->data = payload->view.buf;
+    payload->size = payload->view.len;
+    return 0;
+}
+
+static inline void ompy_payload_release(Payload *payload) {
+    if (payload->has_view)
+        PyBuffer_Release(&payload->view);
+}
+
+/* ---- items.c: arguments of publish_batch() ---- */
+
+typedef struct Piece {
+    const void *data;
+    size_t size;
+} Piece;
+
+/** Many payloads: equal items at a stride in one buffer, or pieces that point into objects. */
+typedef struct Items {
+    size_t count;
+    /* one buffer */
+    Py_buffer buffer;
+    size_t item_size;
+    size_t stride;
+    /* a sequence */
+    PyObject *objects; /* tuple: keeps them alive while the GIL is released; NULL = one buffer */
+    Piece *pieces;
+    Py_buffer *views; /* of objects that are not bytes */
+    size_t view_count;
+} Items;
+
+/** 0, or -1 with an error set; to be cleared in either case. */
+int ompy_items_get(Items *items, PyObject *object, PyObject *itemsize);
+void ompy_items_clear(Items *items);
+
+/** Size of the largest payload in bytes. */
+size_t ompy_items_largest(const Items *items);
+
 /* ---- gate.c: one thread at a time in a handle, also while the GIL is released ---- */
 
 /**
@@ -150,6 +202,9 @@ PyObject *ompy_consumer_poll_columns(PyObject *self, PyObject *max);
 extern PyType_Spec ompy_record_spec;
 extern PyObject *ompy_record_type;
 PyObject *ompy_record(uint64_t seq, uint8_t type, const void *payload, size_t size);
+
+/** With the time of its append; 0 = not known. */
+PyObject *ompy_record_at(uint64_t seq, uint8_t type, uint64_t timestamp_ns, const void *payload, size_t size);
 
 /* view.c */
 extern PyType_Spec ompy_view_spec;

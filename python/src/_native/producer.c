@@ -105,29 +105,6 @@ int ompy_producer_check(RingProducer *self, int64_t deadline_ns) {
 
 /* ---- publish ---- */
 
-typedef struct Payload {
-    const char *data;
-    Py_ssize_t size;
-    Py_buffer view;
-    bool has_view;
-} Payload;
-
-static inline int payload_get(Payload *payload, PyObject *object) {
-    payload->has_view = !PyBytes_CheckExact(object);
-    if (!payload->has_view)
-        return PyBytes_AsStringAndSize(object, (char **)&payload->data, &payload->size);
-    if (PyObject_GetBuffer(object, &payload->view, PyBUF_SIMPLE) != 0)
-        return -1;
-    payload->data = payload->view.buf;
-    payload->size = payload->view.len;
-    return 0;
-}
-
-static inline void payload_release(Payload *payload) {
-    if (payload->has_view)
-        PyBuffer_Release(&payload->view);
-}
-
 int ompy_producer_too_large(size_t size) {
     ompy_raise_detail(OM_ERR_BUS_RECORD_TOO_LARGE, "payload of %zu bytes, a ring's record holds at most %d", size,
                       UINT16_MAX);
@@ -182,7 +159,7 @@ static inline int publish(RingProducer *self, PyObject *const *arg, int64_t time
     bool is_given = arg[2] && arg[2] != Py_None;
     Payload payload;
     if ((arg[1] && ompy_u64(arg[1], "type", UINT8_MAX, &type) != 0) ||
-        (is_given && ompy_u64(arg[2], "seq", UINT64_MAX, &given) != 0) || payload_get(&payload, arg[0]) != 0)
+        (is_given && ompy_u64(arg[2], "seq", UINT64_MAX, &given) != 0) || ompy_payload_get(&payload, arg[0]) != 0)
         return OM_ERR_BUS_INIT;
     /* Only now: the above may have run Python code. From here to the publishing nothing does. */
     int rc = OM_ERR_BUS_INIT;
@@ -191,7 +168,7 @@ static inline int publish(RingProducer *self, PyObject *const *arg, int64_t time
     if ((deadline_ns < 0 || ompy_producer_check(self, deadline_ns) == 0) &&
         ompy_producer_first_seq(self, is_given ? &given : 0, 1, seq) == 0)
         rc = publish_payload(self, *seq, (uint8_t)type, &payload, timeout_ns, deadline_ns);
-    payload_release(&payload);
+    ompy_payload_release(&payload);
     if (rc == 0)
         self->last_seq = *seq;
     return rc;

@@ -84,6 +84,19 @@ static PyObject *load_cursor(PyObject *Py_UNUSED(module), PyObject *path) {
     return rc == 0 ? PyLong_FromUnsignedLongLong(wal_seq) : ompy_raise(rc);
 }
 
+static PyObject *save_cursor(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *encoded;
+    unsigned long long wal_seq;
+    int rc;
+    if (!PyArg_ParseTuple(args, "O&K", PyUnicode_FSConverter, &encoded, &wal_seq))
+        return 0;
+    Py_BEGIN_ALLOW_THREADS; /* it waits for the disk */
+    rc = om_bus_cursor_save(PyBytes_AsString(encoded), wal_seq);
+    Py_END_ALLOW_THREADS;
+    Py_DECREF(encoded);
+    return rc == 0 ? Py_BuildValue("") : ompy_raise(rc);
+}
+
 /* ---- errors and the library ---- */
 
 static PyObject *error_string(PyObject *Py_UNUSED(module), PyObject *args) {
@@ -127,6 +140,7 @@ PyMethodDef ompy_ring_functions[] = {
     {"list_rings", list_rings, METH_NOARGS, "The first part of inspect() for every ring on this host"},
     {"unlink", unlink_ring, METH_VARARGS, "Remove a ring's name"},
     {"load_cursor", load_cursor, METH_O, "The wal_seq in a cursor file"},
+    {"save_cursor", save_cursor, METH_VARARGS, "Write a wal_seq to a cursor file"},
     {"error_string", error_string, METH_VARARGS, "Text of a result code"},
     {"error_codes", error_codes, METH_NOARGS, "{name: code} of every error in om_bus_error.h"},
     {"library_version", library_version, METH_NOARGS, "Version of the loaded libombus"},

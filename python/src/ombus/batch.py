@@ -15,6 +15,14 @@ from .errors import InvalidArgument
 Column = bytes | bytearray
 
 
+def fixed_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """The dtype, if its items have a size in bytes."""
+    dtype = np.dtype(dtype)
+    if dtype.itemsize == 0 or dtype.hasobject:
+        raise InvalidArgument(f"{dtype!r} has no fixed size in bytes")
+    return dtype
+
+
 class Payloads(Sequence[memoryview]):
     """The payloads of a batch as memoryviews into its buffer; nothing is copied."""
 
@@ -108,10 +116,8 @@ class RecordBatch:
         return np.frombuffer(memoryview(self._buffer), self._checked_dtype(dtype), count=len(self))
 
     def _checked_dtype(self, dtype: npt.DTypeLike) -> np.dtype[Any]:
-        dtype = np.dtype(dtype)
+        dtype = fixed_dtype(dtype)
         sizes = self.sizes
-        if dtype.itemsize == 0 or dtype.hasobject:
-            raise InvalidArgument(f"{dtype!r} has no fixed size in bytes")
         if len(sizes) and not (sizes == dtype.itemsize).all():
             found = f"{sizes.min()} to {sizes.max()}"
             raise InvalidArgument(f"payloads have {found} bytes, {dtype!r} has {dtype.itemsize}")
@@ -131,6 +137,37 @@ class RecordBatch:
         if not len(self):
             return f"<{type(self).__name__} empty>"
         return f"<{type(self).__name__} {len(self)} records, wal_seq {self.seqs[0]} to {self.seqs[-1]}>"
+
+
+class LogBatch(RecordBatch):
+    """Records copied out of a log: as :class:`RecordBatch`, with the time of each append."""
+
+    __slots__ = ("_times",)
+
+    def __init__(self, seqs: Column, types: Column, times: Column, offsets: Column, payloads: Column) -> None:
+        super().__init__(seqs, types, offsets, payloads)
+        self._times = times
+
+    @property
+    def timestamps_ns(self) -> npt.NDArray[np.uint64]:
+        """When each record was appended, in nanoseconds since 1970 UTC."""
+        return np.frombuffer(self._times, np.uint64)
+
+    @property
+    def timestamps(self) -> npt.NDArray[np.datetime64]:
+        """The same as NumPy times (UTC).
+
+        >>> batch.timestamps[0]
+        np.datetime64('2026-01-01T12:00:00.000000000')
+        """
+        return np.frombuffer(self._times, "datetime64[ns]")
+
+    def __iter__(self) -> Iterator[Record]:
+        columns = zip(self.seqs.tolist(), self.types.tolist(), self.payloads, self.timestamps_ns.tolist(), strict=True)
+        return (Record(seq, type_, bytes(payload), ns) for seq, type_, payload, ns in columns)
+
+    def __getitem__(self, index: int) -> Record:
+        return Record(self.seqs[index], self.types[index], bytes(self.payloads[index]), int(self.timestamps_ns[index]))
 
 
 class ZeroCopyBatch(RecordBatch, Closing):

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from . import _native
 from ._native import Record
+from .damage import Damage
 
 _classes: dict[int, type[Error]] = {}
 _names: dict[int, str] = {code: name for name, code in _native.error_codes().items()}
@@ -67,10 +68,28 @@ class BadAddress(InvalidArgument):
     text = "not an ombus address: use shm://name, log:///directory or tcp://host:port/name"
 
 
+class NoSuchRecord(InvalidArgument, IndexError):
+    """The log has no record with that wal_seq."""
+
+    text = "no such record: it was never written, or retention has removed it; see first_seq and last_seq"
+
+
 class UnsupportedScheme(InvalidArgument):
     """A URI that is right, but whose kind of stream cannot be opened here."""
 
-    text = "this build of ombus cannot open that kind of address yet: use shm://name"
+    text = "this build of ombus cannot open that kind of address yet: use shm://name or log:///directory"
+
+
+class SparkNotReady(Error, RuntimeError):
+    """Spark cannot use ombus as things are; the message says how it can."""
+
+    text = "Spark cannot use ombus here"
+
+
+class BadCheckpoint(Error, ValueError):
+    """A directory that is no checkpoint, or positions that it cannot take."""
+
+    text = "cannot do that with the checkpoint"
 
 
 class CannotCreate(Error, OSError, code=-801):
@@ -203,6 +222,110 @@ class OutOfMemory(Error, MemoryError, code=-828):
 
 class RingGone(Error, code=-829):
     """The ring was removed, or replaced by one of another shape; every further poll says the same."""
+
+
+class LogCannotOpen(Error, OSError, code=-840):
+    """The log's directory or files cannot be opened or created."""
+
+
+class LogLocked(Error, code=-841):
+    """Another writer has the log open; the message names its pid."""
+
+
+class LogDiskFull(Error, OSError, code=-842):
+    """There is no space for a new segment; what was appended is safe."""
+
+    #: Records of the call that were appended before.
+    published: int = 0
+
+
+class LogIOError(Error, OSError, code=-843):
+    """A file of the log could not be read, mapped or synced."""
+
+    #: Records of the call that were appended; that they are on disk is not certain.
+    published: int = 0
+
+
+class LogSequenceOrder(Error, ValueError, code=-844):
+    """wal_seq must be greater than the last one."""
+
+
+class LogSequenceLimit(Error, ValueError, code=-845):
+    """wal_seq is beyond what a signed 64-bit integer can address."""
+
+
+class LogRecordTooLarge(RecordTooLarge, code=-846):
+    """The payload is larger than 64 MiB."""
+
+    text = "payload larger than 64 MiB: split it into several records"
+
+
+class LogCorrupt(Corrupt, code=-847):
+    """The log is damaged; :attr:`damage` says where, and which wal_seq are lost."""
+
+    _damage: tuple[int, int, int, int, int, int, int] | None = None
+
+    @property
+    def damage(self) -> Damage | None:
+        """Segment, offset, size and the wal_seq range concerned; None when the log could not even be opened."""
+        return Damage.of(self._damage) if self._damage else None
+
+
+class LogSkipped(LogCorrupt, code=-848):
+    """Damage was passed over as asked (`skip_corrupt`); reading goes on behind it."""
+
+
+class LogPruned(Error, LookupError, code=-849):
+    """Retention has removed these records."""
+
+
+class LogForeign(Error, code=-850):
+    """A file in the directory belongs to something else."""
+
+
+class LogVersionMismatch(VersionMismatch, code=-851):
+    """The log was written by an incompatible release."""
+
+
+class DurabilityTimeout(Timeout, code=-852):
+    """The records are not on disk yet."""
+
+
+class LogReservation(Error, code=-853):
+    """A reservation is open, or none is."""
+
+
+class LogReservedType(Error, ValueError, code=-854):
+    """wal_type 0xFD to 0xFF are reserved."""
+
+
+class LogNotFound(Error, FileNotFoundError, code=-855):
+    """There is no log in the directory, or no such consumer."""
+
+
+class LogConsumerName(Error, ValueError, code=-856):
+    """A consumer's name may hold letters, digits, '.', '_' and '-'."""
+
+
+class LogCancelled(Error, code=-857):
+    """Stopped by the caller."""
+
+    text = "stopped by the caller: start it again"
+
+
+class WalDamaged(Corrupt):
+    """An OpenMatch WAL file is damaged at :attr:`offset`."""
+
+    text = "the WAL file is damaged: import what is before it, or go on behind it with --skip-damage"
+
+    #: Where in the file.
+    offset: int = 0
+
+
+class MissingPackage(Error):
+    """An optional package is needed for this."""
+
+    text = "a package is missing: install it with pip"
 
 
 def from_code(code: int, detail: str = "") -> Error:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import datetime as dt
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
-from . import _native
 from .closing import Closing
-from .errors import InvalidArgument
+from .errors import UnsupportedScheme
 from .uri import StreamUri
+
+if TYPE_CHECKING:
+    from ._native import _Buffer
 
 
 class ProducerStats(NamedTuple):
@@ -28,84 +32,125 @@ class ProducerStats(NamedTuple):
         return self.head - self.min_tail
 
 
-class Producer(_native.RingProducer, Closing):
-    """Publishes records to a ring in shared memory.
+class Producer(Closing):
+    """Publishes records to a ring, to a log, or to both; the address says which.
 
-    One producer per ring, any number of consumers up to `max_consumers`. A ring that exists already is
-    continued: its consumers read on, and sequence numbers go on after its last one.
+    ==================================  ===============================================================
+    ``shm://engine-0``                  a ring: see :class:`~ombus.RingProducer` for its options
+    ``log:///var/engine-0``             a log: see :class:`~ombus.LogProducer`
+    ``shm://engine-0?log=/var/e-0``     both: into the log first, then to the ring; options of both
+    ==================================  ===============================================================
 
-    >>> with Producer("shm://engine-0", keep=False) as producer:
+    >>> with Producer("log:///tmp/engine-0") as producer:
     ...     producer.publish(b"hello")
     1
-
-    `capacity` slots (a power of two) of `slot_size` bytes each, 24 of which are not payload. With
-    `staleness` (seconds) a live consumer that blocks a full ring that long is passed over; without it the
-    producer waits. `crc` adds a checksum that consumers check; `reject_reorder` makes them report a
-    wal_seq that goes backward. `keep=False` removes the ring on close.
-
-    May be shared by threads: they publish one after the other. Not usable after fork().
     """
 
-    __slots__ = ("_keep", "uri")
+    __slots__ = ()
 
-    def __init__(
+    #: The address it was opened with.
+    uri: str
+
+    def __new__(cls, uri: str = "", *arguments: Any, **options: Any) -> Producer:
+        return super().__new__(_class_for(uri) if cls is Producer else cls)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            uri: str,
+            *,
+            # rings
+            capacity: int = 4096,
+            slot_size: int = 256,
+            max_consumers: int = 8,
+            crc: bool = True,
+            reject_reorder: bool = False,
+            staleness: float | None = None,
+            keep: bool = True,
+            # logs
+            segment_size: int = 64 << 20,
+            sync: Literal["linger", "none", "each"] = "linger",
+            linger_records: int = 500,
+            linger_ms: int = 100,
+            retain_bytes: int | None = None,
+            retain_age: float | dt.timedelta | None = None,
+            retain_for_consumers: bool = False,
+            create: bool = True,
+            salvage: bool = False,
+        ) -> None: ...
+
+    def publish(
         self,
-        uri: str,
-        *,
-        capacity: int = 4096,
-        slot_size: int = 256,
-        max_consumers: int = 8,
-        crc: bool = True,
-        reject_reorder: bool = False,
-        staleness: float | None = None,
-        keep: bool = True,
-    ) -> None:
-        name = StreamUri.parse(uri).ring_name()
-        flags = (_native.FLAG_CRC if crc else 0) | (_native.FLAG_REJECT_REORDER if reject_reorder else 0)
-        super().__init__(
-            name,
-            _checked("capacity", capacity),
-            _checked("slot_size", slot_size),
-            _checked("max_consumers", max_consumers),
-            flags,
-            _staleness_ns(staleness),
-        )
-        self.uri = uri
-        self._keep = keep
+        payload: _Buffer,
+        type: SupportsIndex = 1,
+        seq: SupportsIndex | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Publish one record and return its wal_seq."""
+        raise NotImplementedError
+
+    def try_publish(self, payload: _Buffer, type: SupportsIndex = 1, seq: SupportsIndex | None = None) -> int | None:
+        """As publish(), but return None at once when a ring is full."""
+        raise NotImplementedError
+
+    def publish_batch(
+        self,
+        items: _Buffer | Iterable[_Buffer],
+        type: SupportsIndex = 1,
+        seq: SupportsIndex | None = None,
+        timeout: float | None = None,
+        itemsize: SupportsIndex | None = None,
+    ) -> int:
+        """Publish many records under consecutive wal_seq and return the last one's."""
+        raise NotImplementedError
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        raise NotImplementedError
+
+    @property
+    def last_seq(self) -> int:
+        """wal_seq of the last record; 0 when there is none."""
+        raise NotImplementedError
+
+    @property
+    def durable_seq(self) -> int:
+        """Everything up to this wal_seq is on disk. Logs only."""
+        raise UnsupportedScheme(f"{self.uri} has no log: a ring keeps nothing")
+
+    def sync(self) -> None:
+        """Put everything appended so far on disk. Logs only."""
+        raise UnsupportedScheme(f"{self.uri} has no log: a ring keeps nothing")
+
+    def wait_durable(self, seq: SupportsIndex | None = None, timeout: float | None = None) -> None:
+        """Wait until everything up to `seq` (None: the last record) is on disk. Logs only."""
+        raise UnsupportedScheme(f"{self.uri} has no log: a ring keeps nothing")
 
     def stats(self) -> ProducerStats:
         """Counters and positions; also while another thread waits in publish()."""
-        return ProducerStats(*self._counters())
+        raise NotImplementedError
 
     def close(self) -> None:
-        """Stop publishing. The ring stays for its readers and the next producer, unless keep=False.
-
-        From another thread or a signal handler: a call that waits for room ends with Closed.
-        """
-        if self._keep:
-            self._detach()
-        else:
-            self._destroy()
+        """Stop publishing; ring and log stay for their readers and the next producer."""
+        raise NotImplementedError
 
     def destroy(self) -> None:
-        """Close and remove the ring's name; consumers that have it open keep what they have."""
-        self._destroy()
+        """Close and remove the ring's name; a log stays."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"last_seq={self.last_seq}"
         return f"<Producer {self.uri} {state}>"
 
 
-def _checked(what: str, value: int) -> int:
-    # To the library 0 means "default"; here whoever writes 0 has made a mistake.
-    if not 0 < value <= 0xFFFFFFFF:
-        raise InvalidArgument(f"{what} is {value}, allowed are 1 to {0xFFFFFFFF}")
-    return value
+def _class_for(uri: str) -> type[Producer]:
+    from .log_producer import LogProducer
+    from .ring_producer import RingProducer
 
-
-def _staleness_ns(seconds: float | None) -> int:
-    if seconds is None:
-        return 0
-    if not 0 < seconds < 9e9:
-        raise InvalidArgument(f"staleness is {seconds!r}, allowed are seconds above 0, or None")
-    return max(1, int(seconds * 1e9))
+    address = StreamUri.parse(uri)
+    if address.log_dir is not None:
+        return LogProducer
+    address.ring_name()  # says what else is wrong with it
+    return RingProducer

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -69,12 +70,17 @@ class StreamUri:
         return _parse_tcp(uri, parts.hostname or "", port, path, options)
 
     def ring_name(self) -> str:
-        """Name of the shared-memory object, or an error where this build opens rings only."""
+        """Name of the shared-memory object; an error when the address names no ring."""
+        if self.scheme == "log":
+            raise BadAddress(f"log://{self.path} is a log, not a ring")
         if self.scheme != "shm":
             raise UnsupportedScheme(f"{self.scheme}://")
-        if "log" in self.options:
-            raise UnsupportedScheme("shm:// with ?log=")
         return self.path
+
+    @property
+    def log_dir(self) -> str | None:
+        """The log's directory; None when the address names no log."""
+        return self.path if self.scheme == "log" else self.options.get("log")
 
 
 def _parse_options(uri: str, scheme: str, query: str) -> dict[str, str]:
@@ -125,3 +131,12 @@ def ring_uri(name: str) -> str:
     if name.startswith(RING_PREFIX) and name != RING_PREFIX:
         return "shm://" + quote(name[len(RING_PREFIX) :], safe="")
     return "shm:///" + quote(name.removeprefix("/"), safe="")
+
+
+def log_uri(directory: str) -> str:
+    """The address of a log by its directory.
+
+    >>> log_uri("/var/ombus/engine 0")
+    'log:///var/ombus/engine%200'
+    """
+    return "log://" + quote(os.path.abspath(directory))

@@ -4,50 +4,38 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
 
 from .._native import Record
 from ..consumer import Consumer
 from ..errors import ChecksumMismatch, ConsumerStale, Corrupt, EpochChanged, GapDetected, ReorderDetected
 from ..producer import Producer
 from ..rings import ConsumerInfo, ConsumerState, RingInfo, inspect, rings, unlink
-from .output import Value, preview, print_json, print_table
-
-# argparse' own type is private.
-Commands = Any
+from .commands import Commands, add_command, add_group
+from .output import Value, preview, print_fields, print_json, print_table
 
 
 def add_commands(groups: Commands) -> None:
     """Add `ring` and its subcommands."""
-    commands = groups.add_parser("ring", help="rings in shared memory").add_subparsers(metavar="COMMAND", required=True)
-    _add(commands, "ls", _ls, "list the rings of this host")
-    stat = _add(commands, "stat", _stat, "describe a ring and its consumers")
+    commands = add_group(groups, "ring", "rings in shared memory")
+    add_command(commands, "ls", _ls, "list the rings of this host")
+    stat = add_command(commands, "stat", _stat, "describe a ring and its consumers")
     stat.add_argument("uri", help="such as shm://engine-0")
-    tail = _add(commands, "tail", _tail, "print records as they are published")
-    tail.add_argument("uri")
+    tail = add_command(commands, "tail", _tail, "print records as they are published")
+    tail.add_argument("uri", help="such as shm://engine-0")
     tail.add_argument("--count", type=int, metavar="N", help="stop after N records")
     tail.add_argument("--timeout", type=float, metavar="S", help="stop after S seconds of silence")
     tail.add_argument("--index", type=int, help="consumer slot (any free one)")
-    pub = _add(commands, "pub", _pub, "publish arguments, or each line of the standard input")
-    pub.add_argument("uri")
+    pub = add_command(commands, "pub", _pub, "publish arguments, or each line of the standard input")
+    pub.add_argument("uri", help="such as shm://engine-0")
     pub.add_argument("payload", nargs="*", help="one record each")
     pub.add_argument("--type", type=int, default=1, help="wal_type (1)")
     pub.add_argument("--capacity", type=int, default=4096, help="slots of a new ring (4096)")
     pub.add_argument("--slot-size", type=int, default=256, help="bytes of a slot (256)")
     pub.add_argument("--timeout", type=float, metavar="S", help="give up after S seconds of full ring")
-    remove = _add(commands, "rm", _rm, "remove rings")
-    remove.add_argument("uri", nargs="+")
-
-
-def _add(
-    commands: Commands, name: str, run: Callable[[argparse.Namespace], None], description: str
-) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = commands.add_parser(name, help=description, description=description)
-    command.add_argument("--format", choices=("text", "json"), default="text")
-    command.set_defaults(run=run)
-    return command
+    remove = add_command(commands, "rm", _rm, "remove rings")
+    remove.add_argument("uri", nargs="+", help="such as shm://engine-0")
 
 
 def _ls(options: argparse.Namespace) -> None:
@@ -65,8 +53,7 @@ def _stat(options: argparse.Namespace) -> None:
     if options.format == "json":
         print_json({**_ring_row(ring), "consumers": consumers})
         return
-    for key, value in _ring_row(ring).items():
-        print(f"{key:15} {value}")
+    print_fields(_ring_row(ring))
     print_table(consumers)
 
 

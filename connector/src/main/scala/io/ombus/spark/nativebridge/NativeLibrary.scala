@@ -10,12 +10,25 @@ import jnr.ffi.LibraryLoader
 import org.slf4j.LoggerFactory
 
 /** libombus, loaded and of the connector's own version. */
-final class NativeLibrary private (val path: Path, functions: LibOmbus) {
+final class NativeLibrary private (val path: Path, private[nativebridge] val functions: LibOmbus) {
 
   def version: String = functions.om_bus_version()
 
   /** What a negative result of a libombus function means. */
   def errorString(code: Int): String = functions.om_bus_error_string(code)
+
+  /** Passes a good result on; a negative one becomes an exception with libombus' own words. */
+  private[nativebridge] def check(result: Long): Long = {
+    if (result < 0) throw failure(result.toInt)
+    result
+  }
+
+  private[nativebridge] def check(result: Int): Int = check(result.toLong).toInt
+
+  private[nativebridge] def failure(code: Int): OmbusNativeException = {
+    val name = Option(functions.om_bus_error_name(code)).getOrElse(s"error $code")
+    new OmbusNativeException(code, name, functions.om_bus_error_string(code), functions.om_bus_last_error())
+  }
 }
 
 /** Finds libombus and loads it. The first of these that is there decides; a bad one is an error, never a reason to try
