@@ -31,9 +31,9 @@ OM_BEGIN_DECLS
 
 /** Which records become rows. All zero = all. */
 typedef struct OmColFilter {
-    uint64_t from_time_ns; /* timestamps from here on */
-    uint64_t to_time_ns;   /* and below this; 0 = no such bound */
-    uint64_t types[4];     /* bit (t & 63) of word (t >> 6) lets wal_type t pass; all zero = every type */
+    uint64_t from_time_ns;       /* timestamps from here on */
+    uint64_t to_time_ns;         /* and below this; 0 = no such bound */
+    uint64_t types[4];           /* bit (t & 63) of word (t >> 6) lets wal_type t pass; all zero = every type */
     const uint32_t *payload_min; /* 256 payload sizes by wal_type, below which a row counts as short; NULL = none is */
     uint32_t flags;              /* OM_COL_DROP_SHORT */
     uint32_t reserved;
@@ -41,10 +41,10 @@ typedef struct OmColFilter {
 
 /** What has been read so far; counters only grow. */
 typedef struct OmColStats {
-    uint64_t records; /* looked at */
-    uint64_t bytes;   /* of their frames */
-    uint64_t rows;    /* handed out */
-    uint64_t gaps;    /* places where wal_seq jumps, and ... */
+    uint64_t records;  /* looked at */
+    uint64_t bytes;    /* of their frames */
+    uint64_t rows;     /* handed out */
+    uint64_t gaps;     /* places where wal_seq jumps, and ... */
     uint64_t gap_seqs; /* ... the sequence numbers that no record has */
     uint64_t short_payloads;
     uint64_t short_seq;      /* wal_seq of the latest one that was short; 0 = none */
@@ -63,11 +63,11 @@ typedef struct OmColStats {
 
 /** Zero in a field means its default. */
 typedef struct OmColOptions {
-    uint64_t from_seq; /* (1) */
-    uint64_t to_seq;   /* exclusive; must not lie behind the log's last record + 1 (that) */
-    uint32_t flags;    /* OM_LOG_NO_CRC, OM_LOG_SKIP_CORRUPT, OM_LOG_DURABLE_ONLY, OM_COL_SKIP_PRUNED */
-    uint32_t rows_max; /* most rows of a batch (8192) */
-    uint64_t batch_bytes_max; /* frame bytes after which a batch ends (16 MiB), so that copies of it stay small */
+    uint64_t from_seq;              /* (1) */
+    uint64_t to_seq;                /* exclusive; must not lie behind the log's last record + 1 (that) */
+    uint32_t flags;                 /* OM_LOG_NO_CRC, OM_LOG_SKIP_CORRUPT, OM_LOG_DURABLE_ONLY, OM_COL_SKIP_PRUNED */
+    uint32_t rows_max;              /* most rows of a batch (8192) */
+    uint64_t batch_bytes_max;       /* frame bytes after which a batch ends (16 MiB), so that copies of it stay small */
     uint8_t log_id[OM_LOG_ID_SIZE]; /* the log's identity must be this one, else OM_ERR_LOG_FOREIGN; all zero = any */
     OmColFilter filter;             /* payload_min is copied */
 } OmColOptions;
@@ -78,10 +78,10 @@ typedef struct OmColReader OmColReader;
 int om_col_open(OmColReader **out, const char *dir, const OmColOptions *options);
 
 /**
- * The next batch of rows, in order: puts up to rows_max addresses into rows and returns how many. 0 with stats->done = 0
- * says that a stretch of the log had no row (call again), with done = 1 that the range is at its end.
- * The addresses are valid until the next call or close. stats may be NULL.
- * OM_ERR_COL_INCOMPLETE: the log ends before the range does, so that records which were there have gone.
+ * The next batch of rows, in order: puts up to rows_max addresses into rows and returns how many. 0 with stats->done =
+ * 0 says that a stretch of the log had no row (call again), with done = 1 that the range is at its end. The addresses
+ * are valid until the next call or close. stats may be NULL. OM_ERR_COL_INCOMPLETE: the log ends before the range does,
+ * so that records which were there have gone.
  */
 int om_col_next(OmColReader *c, uint64_t *rows, OmColStats *stats);
 
