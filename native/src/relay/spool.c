@@ -153,7 +153,9 @@ static int reopen_ring(OmSpool *s) {
     int rc = open_ring(s);
     if (rc != 0) {
         s->ring = old;
-        return rc == OM_ERR_BUS_SHM_OPEN || rc == OM_ERR_BUS_MAGIC_MISMATCH ? 0 : rc;
+        bool not_yet = rc == OM_ERR_BUS_SHM_OPEN || rc == OM_ERR_BUS_SHM_MAP || rc == OM_ERR_BUS_MAGIC_MISMATCH ||
+                       rc == OM_ERR_BUS_RING_GONE;
+        return not_yet ? 0 : rc; /* removed, or still being made */
     }
     om_bus_endpoint_close(old);
     s->loss = "the ring was created anew";
