@@ -34,7 +34,6 @@ struct OmSpool {
     char dir[4096];
     uint64_t ring_epoch;
     uint64_t idle_since_ns;
-    bool epoch_said;  /* the latest poll told of a new producer, and no later one has had anything else to say */
     const char *loss; /* why records before the next one may be missing; NULL = none are */
 
     uint32_t batch_records;
@@ -154,7 +153,9 @@ static int reopen_ring(OmSpool *s) {
     int rc = open_ring(s);
     if (rc != 0) {
         s->ring = old;
-        return rc == OM_ERR_BUS_SHM_OPEN || rc == OM_ERR_BUS_MAGIC_MISMATCH ? 0 : rc;
+        bool not_yet = rc == OM_ERR_BUS_SHM_OPEN || rc == OM_ERR_BUS_SHM_MAP || rc == OM_ERR_BUS_MAGIC_MISMATCH ||
+                       rc == OM_ERR_BUS_RING_GONE;
+        return not_yet ? 0 : rc; /* removed, or still being made */
     }
     om_bus_endpoint_close(old);
     s->loss = "the ring was created anew";
@@ -181,22 +182,23 @@ static int idle(OmSpool *s) {
     return other ? reopen_ring(s) : 0;
 }
 
-/** Said once per new producer of the same ring, and again and again by a ring that was retired for another shape. */
+/** Another producer took the same ring over: what it publishes follows, and nothing was missed. */
 static int enter_epoch(OmSpool *s) {
     OmBusStreamInfo info;
-    if (s->epoch_said) {
-        uint64_t before = s->status.reopened;
-        int rc = reopen_ring(s);
-        if (rc == 0 && s->status.reopened == before) {
-            struct timespec nap = {.tv_nsec = WAIT_NS};
-            nanosleep(&nap, 0);
-        }
-        return rc;
-    }
-    s->epoch_said = true;
     if (om_bus_inspect(s->ring_name, &info, 0, 0) >= 0)
         s->ring_epoch = info.producer_epoch;
     return 0;
+}
+
+/** The ring that we have is no longer the one with its name, which may take a while to come. */
+static int follow_ring(OmSpool *s) {
+    uint64_t before = s->status.reopened;
+    int rc = reopen_ring(s);
+    if (rc == 0 && s->status.reopened == before) {
+        struct timespec nap = {.tv_nsec = WAIT_NS};
+        nanosleep(&nap, 0);
+    }
+    return rc;
 }
 
 /** What a poll says besides records: 0 = go on. */
@@ -214,6 +216,8 @@ static int attend(OmSpool *s, int rc) {
         return 0;
     case OM_ERR_BUS_EPOCH_CHANGED:
         return enter_epoch(s);
+    case OM_ERR_BUS_RING_GONE:
+        return follow_ring(s);
     default:
         return rc;
     }
@@ -225,8 +229,6 @@ static void *run(void *arg) {
     while (rc == 0) {
         int n = om_bus_endpoint_poll_columns(s->ring, s->batch_records, s->seqs, s->types, s->offsets, s->payloads,
                                              s->payloads_size);
-        if (n != OM_ERR_BUS_EPOCH_CHANGED)
-            s->epoch_said = false;
         if (atomic_load(&s->stop) && (n <= 0 || omi_monotonic_ns() > s->stop_ns + STOP_NS)) {
             /* What was published before the stop is spooled, but nobody waits for a producer that never rests. */
             rc = n > 0 ? append(s, n) : 0;

@@ -35,7 +35,8 @@ object Shares {
       case Some(count) => count.toLong
       case None =>
         val useful = math.max(1L, total / MinPartitionBytes)
-        math.max(math.min(useful, cores.toLong), (total + MaxPartitionBytes - 1) / MaxPartitionBytes)
+        val rounds = math.max(1L, (total + MaxPartitionBytes * cores - 1) / (MaxPartitionBytes * cores))
+        math.min(useful, cores * rounds) // all cores end together, round by round
     }
     bytes.map { size =>
       if (size == 0) 0
