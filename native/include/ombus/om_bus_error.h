@@ -77,6 +77,22 @@ OM_BEGIN_DECLS
     X(OM_ERR_LOG_NOT_FOUND,        -855, "not there: check the directory or the consumer's name") \
     X(OM_ERR_LOG_NAME,             -856, "bad consumer name: use up to 200 letters, digits, '.', '_' and '-'") \
     X(OM_ERR_LOG_CANCELLED,        -857, "stopped by the caller") \
+    /* network: the control protocol of om_net.h; a server sends these codes in its ERROR frames */ \
+    X(OM_ERR_NET_TIMEOUT,          -860, "the server did not answer in time: check the network and the server's load, then try again") \
+    X(OM_ERR_NET_PROTOCOL,         -861, "malformed or unexpected control frame: use the same ombus release on both sides") \
+    X(OM_ERR_NET_VERSION,          -862, "unsupported version of the control protocol: update the older side") \
+    X(OM_ERR_NET_UNKNOWN_OP,       -863, "unknown control operation: update the server") \
+    X(OM_ERR_NET_NO_STREAM,        -864, "no such stream on this server: list its streams with STATUS") \
+    X(OM_ERR_NET_RANGE,            -865, "the range is not in the server's log: start at its first wal_seq, or accept the loss") \
+    X(OM_ERR_NET_AUTH_REQUIRED,    -866, "the server asks for a secret: give the client the server's secret") \
+    X(OM_ERR_NET_AUTH_FAILED,      -867, "the secrets differ: give both sides the same secret") \
+    X(OM_ERR_NET_LIMIT,            -868, "a limit of the server is reached: close connections, ask for less, or raise the limit") \
+    X(OM_ERR_NET_NO_HISTORY,       -869, "this stream has no log: subscribe to its live end, or serve it with a log") \
+    X(OM_ERR_NET_BUSY,             -870, "a transfer is under way on this connection: wait for its END or open another connection") \
+    X(OM_ERR_NET_SHUTDOWN,         -871, "the server is stopping: reconnect later and resume") \
+    X(OM_ERR_NET_SOURCE,           -872, "the server cannot read its source: see the server's log") \
+    X(OM_ERR_NET_IDENTITY,         -873, "the stream is not the one this client read before: check the server's log directory, then start anew") \
+    X(OM_ERR_NET_END,              -874, "the range is complete: ask for the next one") \
     /* columns and spools */ \
     X(OM_ERR_COL_INCOMPLETE,       -890, "the log ends before the range does: records that were there have gone; check that it is the same log and that its disk kept what it had") \
     X(OM_ERR_COL_FRAME,            -891, "these bytes are no valid frame: the sender does not speak the ombus protocol, or they were damaged on the way") \

@@ -217,6 +217,9 @@ void omi_log_unlock(int lock_fd) {
         if (atomic_compare_exchange_strong(&lock_fds[i], &remembered, 0))
             break;
     }
+    /* Not only close(): a child that was just forked may not have dropped its copy yet, and would keep the lock. */
+    struct flock unlock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    (void)fcntl(lock_fd, F_OFD_SETLK, &unlock);
     close(lock_fd);
 }
 

@@ -99,7 +99,11 @@ static bool is_in_the_making(const OmiShm *shm) {
     uint32_t magic = __atomic_load_n(&h->magic, __ATOMIC_ACQUIRE);
     if (magic != 0)
         return magic == OM_BUS_SHM_MAGIC; /* finished since we looked */
-    return x->magic == OMI_RING_EXTENSION_MAGIC || memcmp(h, zeros, sizeof zeros) == 0;
+    if (memcmp(h, zeros, sizeof zeros) == 0)
+        return true;
+    /* Only now: its creator may have begun to write since; it writes this first. */
+    atomic_thread_fence(memory_order_acquire);
+    return __atomic_load_n(&x->magic, __ATOMIC_RELAXED) == OMI_RING_EXTENSION_MAGIC;
 }
 
 /** Remove an unfinished object if its creator is dead. UNFINISHED: it may still be at work. */

@@ -158,7 +158,7 @@ class LogRange:
         dtype = fixed_dtype(dtype)
         with self._open() as reader:
             start, stop = self._bounds(reader)
-            parts = [np.empty(reader._range_stats(start, stop)[0], dtype)]
+            parts: list[npt.NDArray[Any]] = [np.empty(reader._range_stats(start, stop)[0], dtype)]
             self._seek(reader, start, stop)
             rows = _fill(reader, parts[0])
             # The count is the index's, which cannot see damage or what a range without an end has got since.
