@@ -1,11 +1,13 @@
 """Every example runs by itself, ends by itself and prints what examples/README.md promises."""
 
+import itertools
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import ombus
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -51,7 +53,7 @@ def test_candles_watermark():
     for line in candles:
         opened, high, low, closed = map(float, re.findall(number, line))
         assert low <= min(opened, closed) <= max(opened, closed) <= high
-    for before, after in zip(candles, candles[1:], strict=False):  # nothing between them: prices go on
+    for before, after in itertools.pairwise(candles):  # nothing between them: prices go on
         moved = float(after.split()[3]) - float(before.split()[9])
         assert abs(moved) < 1
 
@@ -77,11 +79,8 @@ def test_wrong_arguments_show_the_usage():
 
 
 def test_the_engine_writes_what_it_says(tmp_path):
-    import ombus
-
-    totals = json.loads(
-        output("engine.py", f"log://{tmp_path}/log", "--records", "5000", "--rate", "1000000").splitlines()[1]
-    )
+    text = output("engine.py", f"log://{tmp_path}/log", "--records", "5000", "--rate", "1000000")
+    totals = json.loads(text.splitlines()[1])
     log = ombus.Log(tmp_path / "log")
     assert len(log) == totals["records"] == sum(totals["types"].values()) >= 5000
     sizes = {1: 56, 2: 24, 3: 48}

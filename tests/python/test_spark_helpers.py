@@ -226,6 +226,12 @@ def run_to_parquet(spark, log, folder, **options):
     query.awaitTermination()
 
 
+def forget_commit(checkpoint, batch):
+    """As if the query had been killed just before it committed the batch."""
+    for name in (str(batch), f".{batch}.crc"):
+        (checkpoint / "commits" / name).unlink()
+
+
 def test_show_lag_and_rewind_of_a_real_query(spark, log, tmp_path):
     run_to_parquet(spark, log, tmp_path, max_records_per_trigger=8)
     checkpoint = tmp_path / "checkpoint"
@@ -254,7 +260,7 @@ def test_show_lag_and_rewind_of_a_real_query(spark, log, tmp_path):
 def test_rewind_of_a_batch_that_was_never_committed(spark, log, tmp_path):
     run_to_parquet(spark, log, tmp_path, max_records_per_trigger=8)
     checkpoint = tmp_path / "checkpoint"
-    (checkpoint / "commits" / "2").unlink()  # as if it had been killed just before
+    forget_commit(checkpoint, 2)
     ombus_json("checkpoint", "rewind", checkpoint, "--to", '{"engine-0": 19}', "--force")
     run_to_parquet(spark, log, tmp_path)
     assert seqs(spark.read.parquet(f"{tmp_path}/out")) == sorted([*range(1, 21), 19, 20])
@@ -271,14 +277,14 @@ def test_rewind_by_time(spark, log, tmp_path):
     assert done["after"] == {"0": {"engine-0": 21}}
 
 
-def counts(spark, log, checkpoint, **options):
+def counts(spark, log, checkpoint):
     """A query with state: how many records of each type it has counted in its life."""
     found = {}
 
     def keep(batch, number):
         found.update({row.wal_type: row["count"] for row in batch.collect()})
 
-    frame = ombus.read_stream(spark, log, starting_offsets="earliest", **options).groupBy("wal_type").count()
+    frame = ombus.read_stream(spark, log, starting_offsets="earliest").groupBy("wal_type").count()
     writer = frame.writeStream.outputMode("update").foreachBatch(keep).option("checkpointLocation", str(checkpoint))
     writer.trigger(availableNow=True).start().awaitTermination()
     return found
@@ -294,12 +300,15 @@ def test_rewind_of_a_query_with_state(spark, log, tmp_path):
 
 def test_rewind_of_a_query_with_state_before_a_batch_that_was_not_committed(spark, log, tmp_path):
     checkpoint = tmp_path / "checkpoint"
-    assert counts(spark, log, checkpoint, max_records_per_trigger=10) == {1: 10, 2: 10}
+    assert counts(spark, log, checkpoint) == {1: 10, 2: 10}
+    with ombus.Producer(log) as producer:
+        producer.publish_batch([b"x"] * 3)  # 21 to 23, of type 1
+    assert counts(spark, log, checkpoint) == {1: 13}
     last = max(int(file.name) for file in (checkpoint / "commits").iterdir() if file.name.isdecimal())
-    (checkpoint / "commits" / str(last)).unlink()
+    forget_commit(checkpoint, last)
     done = ombus_json("checkpoint", "rewind", checkpoint, "--to", '{"engine-0": 17}', "--force")
     assert done["batch"] == last - 1
-    assert counts(spark, log, checkpoint) == {1: 5 + 2, 2: 5 + 2}  # of batch 0, and of 17 to 20
+    assert counts(spark, log, checkpoint) == {1: 10 + 2 + 3, 2: 10 + 2}  # before the cut-off batch, and from 17 on
 
 
 def test_rewind_of_a_query_with_state_that_never_committed(spark, log, tmp_path):
