@@ -1,4 +1,4 @@
-"""Just enough of om_log.h for the tests to write logs of any shape: own sequence numbers, times, segments, retention."""
+"""Just enough of om_log.h for the tests to write logs of any shape: own sequence numbers, times, segments."""
 
 from __future__ import annotations
 

@@ -60,7 +60,9 @@ def test_start_and_end_by_time(source: Source, tmp_path: Path) -> None:
     with LogWriter(tmp_path / "engine-0") as log:
         log.append_at((seq, START_NS + seq * SECOND, 1, b"x") for seq in range(1, 101))
     rows = source.read(
-        tmp_path / "engine-0", startingTimestamp=(START_NS + 10 * SECOND) // 1_000_000, endingTimestamp="2023-11-14T22:13:40Z"
+        tmp_path / "engine-0",
+        startingTimestamp=(START_NS + 10 * SECOND) // 1_000_000,
+        endingTimestamp="2023-11-14T22:13:40Z",
     ).collect()
     assert sorted(seqs(rows)) == list(range(10, 20))
     assert source.read(tmp_path / "engine-0", startingTimestamp="2050-01-01T00:00:00Z").collect() == []
@@ -156,7 +158,11 @@ def test_payloads_of_64_mib(source: Source, tmp_path: Path) -> None:
         for byte in b"abc":
             log.append(bytes([byte]) * size)
         log.append(b"small")
-    rows = source.read(tmp_path / "large").selectExpr("wal_seq", "length(payload) n", "hex(substr(payload, -3)) h").collect()
+    rows = (
+        source.read(tmp_path / "large")
+        .selectExpr("wal_seq", "length(payload) n", "hex(substr(payload, -3)) h")
+        .collect()
+    )
     assert [(row.n, row.h) for row in sorted(rows)] == [
         (size, "616161"),
         (size, "626262"),

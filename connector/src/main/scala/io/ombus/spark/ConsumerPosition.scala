@@ -41,7 +41,9 @@ private[spark] final class ConsumerPosition(options: OmbusOptions, checkpointLoc
     catch {
       case NonFatal(e) if !warned =>
         warned = true
-        log.warn(s"the query runs on, but consumer $name cannot $what, so that lag tools will not see it: ${e.getMessage}")
+        log.warn(
+          s"the query runs on, but consumer $name cannot $what, so that lag tools will not see it: ${e.getMessage}"
+        )
       case NonFatal(_) =>
     }
 }
@@ -52,7 +54,8 @@ object ConsumerPosition {
   private[spark] def derive(checkpointLocation: String): String = {
     val crc = new CRC32
     crc.update(checkpointLocation.getBytes(StandardCharsets.UTF_8))
-    val query = Option(new Path(checkpointLocation).getParent).flatMap(p => Option(p.getParent)).map(_.getName).getOrElse("")
+    val query =
+      Option(new Path(checkpointLocation).getParent).flatMap(p => Option(p.getParent)).map(_.getName).getOrElse("")
     val plain = query.replaceAll("[^A-Za-z0-9._-]", "-").take(100)
     f"spark-$plain-${crc.getValue}%08x"
   }

@@ -23,7 +23,9 @@ private[spark] object Lag {
       "lagBytes" -> all.map(_._2).sum.toString,
       "lagSeconds" -> f"${all.map(_._3).maxOption.getOrElse(0.0)}%.3f"
     )
-    val each = if (lags.size > EachMax) Nil else lags.map { case (name, (records, _, _)) => s"lagRecords.$name" -> records.toString }
+    val each =
+      if (lags.size > EachMax) Nil
+      else lags.map { case (name, (records, _, _)) => s"lagRecords.$name" -> records.toString }
     (sums ++ each).toMap.asJava
   }
 

@@ -23,7 +23,7 @@ final class OmbusBatch(
     val whole = ranges.map(StreamRange.checked(_, options.failOnDataLoss))
     aggregate match {
       case Some(asked) => Array(AggregatePartition(answer(asked, whole)))
-      case None =>
+      case None        =>
         val limited = plan.limit.filter(_ => pushdown.isIndexOnly && options.walTypes.isAll).fold(whole)(cut(whole, _))
         StreamRange.partitions(limited, options.minPartitions).toArray[InputPartition]
     }
@@ -51,7 +51,8 @@ final class OmbusBatch(
         val from = math.max(Positions.starting(options.starting, stream, status), pushdown.seqFrom)
         val to = math.min(Positions.ending(options.ending, stream, status), pushdown.seqTo)
         // No record before the clock first reached a time is as new as that; the end has no such rule.
-        val late = if (pushdown.timeFromNs > 0 && from < to) math.max(from, stream.positionAt(pushdown.timeFromNs)) else from
+        val late =
+          if (pushdown.timeFromNs > 0 && from < to) math.max(from, stream.positionAt(pushdown.timeFromNs)) else from
         StreamRange(stream, status.id, late, to)
       })
     } finally resolver.close()

@@ -61,8 +61,12 @@ object OmbusErrors {
   )
 
   def unknownStream(option: String, name: String, streams: Iterable[String]): OmbusOptionException = {
-    val hint = Spelling.nearest(name, streams.toSeq).fold(s"there are ${streams.mkString(", ")}")(s => s"did you mean '$s'?")
-    new OmbusOptionException("OMBUS_UNKNOWN_STREAM", s"option $option names the stream '$name', which is not read: $hint")
+    val hint =
+      Spelling.nearest(name, streams.toSeq).fold(s"there are ${streams.mkString(", ")}")(s => s"did you mean '$s'?")
+    new OmbusOptionException(
+      "OMBUS_UNKNOWN_STREAM",
+      s"option $option names the stream '$name', which is not read: $hint"
+    )
   }
 
   def spoolNeedsLocalPath(uri: String, checkpoint: String): OmbusOptionException = new OmbusOptionException(

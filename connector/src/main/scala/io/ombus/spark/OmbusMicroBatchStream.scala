@@ -79,14 +79,18 @@ final class OmbusMicroBatchStream(
       case (stream, status) if from.positions.contains(stream.name) =>
         val next = frozenEnd.fold(status.next)(_.positions.getOrElse(stream.name, 0L))
         val begin = effectiveStart(stream, status, from)
-        StreamRange.checked(StreamRange(stream, status.id, begin, math.max(begin, math.min(next, status.next))), options.failOnDataLoss)
+        StreamRange.checked(
+          StreamRange(stream, status.id, begin, math.max(begin, math.min(next, status.next))),
+          options.failOnDataLoss
+        )
     }
     val late = present.values.collect {
-      case (stream, status) if !from.positions.contains(stream.name) && frozenEnd.forall(_.positions.contains(stream.name)) =>
+      case (stream, status)
+          if !from.positions.contains(stream.name) && frozenEnd.forall(_.positions.contains(stream.name)) =>
         (stream.name, Positions.earliest(status), status.id)
     }
     admission.admit(ranges, limit, waitForMore = !availableNow) match {
-      case None => from
+      case None       => from
       case Some(ends) =>
         val moved = ranges.zip(ends).map { case (range, end) => (range.stream.name, end, range.logId) }
         val kept = from.positions.keySet.diff(ranges.map(_.stream.name).toSet).toSeq.map { name =>
@@ -100,14 +104,17 @@ final class OmbusMicroBatchStream(
 
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
     val (from, to) = (OmbusOffset.from(start), OmbusOffset.from(end))
-    val moving = to.positions.filter { case (name, position) => from.positions.get(name).exists(_ != position) || recreated(name, from, to) }
+    val moving = to.positions.filter { case (name, position) =>
+      from.positions.get(name).exists(_ != position) || recreated(name, from, to)
+    }
     if (moving.isEmpty) return Array.empty
     val present = statuses()
     reportVanished(moving.keySet.toSet -- present.keySet)
     val ranges = moving.toSeq.flatMap { case (name, position) => present.get(name).map((_, position)) }.map {
       case ((stream, status), position) =>
         val begin = effectiveStart(stream, status, from)
-        if (position > status.next && !options.durableOnly) lost(OmbusErrors.beyondEnd(stream.name, position, status.next - 1))
+        if (position > status.next && !options.durableOnly)
+          lost(OmbusErrors.beyondEnd(stream.name, position, status.next - 1))
         val stop = if (options.durableOnly) position else math.min(position, status.next)
         StreamRange.checked(StreamRange(stream, status.id, begin, stop), options.failOnDataLoss)
     }
@@ -129,10 +136,11 @@ final class OmbusMicroBatchStream(
   override def toString: String = s"Ombus[${options.uris}]"
 
   /** The streams that are there, each asked once. */
-  private def statuses(): Map[String, (StreamSource, StreamStatus)] = resolver.streams().flatMap { case (name, stream) =>
-    try Some(name -> ((stream, stream.status())))
-    catch { case e: OmbusNativeException if e.code == NativeCode.LogNotFound => None }
-  }
+  private def statuses(): Map[String, (StreamSource, StreamStatus)] =
+    resolver.streams().flatMap { case (name, stream) =>
+      try Some(name -> ((stream, stream.status())))
+      catch { case e: OmbusNativeException if e.code == NativeCode.LogNotFound => None }
+    }
 
   /** Where reading goes on in the log as it is now. */
   private def effectiveStart(stream: StreamSource, status: StreamStatus, from: OmbusOffset): Long = {
@@ -163,7 +171,7 @@ final class OmbusMicroBatchStream(
 
   private def spoolDirectory(ring: StreamUri.Ring): String = options.spoolPath match {
     case Some(directory) => s"${directory.replaceAll("/+$", "")}/${ring.name}"
-    case None =>
+    case None            =>
       val uri = new HadoopPath(checkpointLocation).toUri
       if (uri.getScheme != null && uri.getScheme != "file")
         throw OmbusErrors.spoolNeedsLocalPath(ring.text, checkpointLocation)

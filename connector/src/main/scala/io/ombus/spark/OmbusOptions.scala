@@ -59,7 +59,13 @@ object OmbusOptions {
     "where a query without a checkpoint starts: JSON maps streams to the next wal_seq, `\"earliest\"` or `\"latest\"`; `\"*\"` stands for all others"
   )
   val EndingOffsets =
-    spec("endingOffsets", "`latest` or JSON", "`latest`", "batch", "where to end: JSON maps streams to the first wal_seq left out")
+    spec(
+      "endingOffsets",
+      "`latest` or JSON",
+      "`latest`",
+      "batch",
+      "where to end: JSON maps streams to the first wal_seq left out"
+    )
   val StartingTimestamp = spec(
     "startingTimestamp",
     "ms since 1970, or ISO 8601 with zone",
@@ -68,11 +74,29 @@ object OmbusOptions {
     "start at the first record at which the producer's clock had reached this time; instead of `startingOffsets`"
   )
   val EndingTimestamp =
-    spec("endingTimestamp", "ms since 1970, or ISO 8601 with zone", "", "batch", "end before the first record at which the clock had reached this time")
+    spec(
+      "endingTimestamp",
+      "ms since 1970, or ISO 8601 with zone",
+      "",
+      "batch",
+      "end before the first record at which the clock had reached this time"
+    )
   val MaxRecordsPerTrigger =
-    spec("maxRecordsPerTrigger", "count > 0", "no limit", "stream", "most records of a micro-batch, shared among streams by what each has waiting")
+    spec(
+      "maxRecordsPerTrigger",
+      "count > 0",
+      "no limit",
+      "stream",
+      "most records of a micro-batch, shared among streams by what each has waiting"
+    )
   val MaxBytesPerTrigger =
-    spec("maxBytesPerTrigger", "bytes (`64m`, `1g`)", "no limit", "stream", "most frame bytes of a micro-batch (a stream gives at least one record)")
+    spec(
+      "maxBytesPerTrigger",
+      "bytes (`64m`, `1g`)",
+      "no limit",
+      "stream",
+      "most frame bytes of a micro-batch (a stream gives at least one record)"
+    )
   val MinRecordsPerTrigger =
     spec("minRecordsPerTrigger", "count > 0", "1", "stream", "wait until so many records are there ...")
   val MaxTriggerDelay =
@@ -92,13 +116,37 @@ object OmbusOptions {
     "whether records that are gone (pruned, damaged, a recreated log, a vanished stream) fail the query; `false` warns, counts and goes on"
   )
   val WalTypes =
-    spec("walTypes", "list (`1,3,0x80-0xFC`)", "all", "both", "read only records of these types; the filter runs in native code")
+    spec(
+      "walTypes",
+      "list (`1,3,0x80-0xFC`)",
+      "all",
+      "both",
+      "read only records of these types; the filter runs in native code"
+    )
   val PayloadFormatSpec =
-    spec("payloadFormat", "`raw`, `struct`, `openmatch`", "`raw`", "both", "`raw`: column `payload`; else typed columns in its place")
+    spec(
+      "payloadFormat",
+      "`raw`, `struct`, `openmatch`",
+      "`raw`",
+      "both",
+      "`raw`: column `payload`; else typed columns in its place"
+    )
   val PayloadSchema =
-    spec("payloadSchema", "layout", "", "both", "fields of `payloadFormat=struct`, such as `id uint64, price decimal(18,4), name string(8)`")
+    spec(
+      "payloadSchema",
+      "layout",
+      "",
+      "both",
+      "fields of `payloadFormat=struct`, such as `id uint64, price decimal(18,4), name string(8)`"
+    )
   val PayloadAlignment =
-    spec("payloadAlignment", "`natural`, `packed`", "`natural`", "both", "whether fields of a struct are aligned as a C compiler does, or lie close together")
+    spec(
+      "payloadAlignment",
+      "`natural`, `packed`",
+      "`natural`",
+      "both",
+      "whether fields of a struct are aligned as a C compiler does, or lie close together"
+    )
   val Mode = spec(
     "mode",
     "`PERMISSIVE`, `DROPMALFORMED`, `FAILFAST`",
@@ -189,7 +237,8 @@ object OmbusOptions {
       failOnDataLoss = values.boolean(FailOnDataLoss, default = true),
       walTypes = values.get(WalTypes).map(values.wrap(WalTypes)(TypeMask.parse)).getOrElse(TypeMask.all),
       payload = payloadFormat(values),
-      mode = values.oneOf(Mode, PayloadMode.all.map(_.toString)).map(PayloadMode.named).getOrElse(PayloadMode.Permissive),
+      mode =
+        values.oneOf(Mode, PayloadMode.all.map(_.toString)).map(PayloadMode.named).getOrElse(PayloadMode.Permissive),
       consumerName = values.get(ConsumerName).filter(_ != "none").map(values.wrap(ConsumerName)(checkConsumerName)),
       saveConsumer = !values.get(ConsumerName).contains("none"),
       spoolPath = values.get(SpoolPath),
@@ -209,16 +258,20 @@ object OmbusOptions {
     val packed = values.oneOf(PayloadAlignment, Seq("natural", "packed")).contains("packed")
     if (format != "struct") {
       Seq(PayloadSchema, PayloadAlignment).foreach { spec =>
-        if (values.get(spec).isDefined) throw OmbusErrors.badOption(spec.name, values.get(spec).get, "it needs payloadFormat=struct")
+        if (values.get(spec).isDefined)
+          throw OmbusErrors.badOption(spec.name, values.get(spec).get, "it needs payloadFormat=struct")
       }
     }
     format match {
       case "raw"       => PayloadFormat.Raw
       case "openmatch" => PayloadFormat.OpenMatch
-      case _ =>
-        val text = values.get(PayloadSchema).getOrElse(
-          throw OmbusErrors.badOption(PayloadFormatSpec.name, "struct", "it needs payloadSchema, such as `id uint64, price double`")
-        )
+      case _           =>
+        val text = values
+          .get(PayloadSchema)
+          .getOrElse(
+            throw OmbusErrors
+              .badOption(PayloadFormatSpec.name, "struct", "it needs payloadSchema, such as `id uint64, price double`")
+          )
         values.wrap(PayloadSchema)(PayloadFormat.struct(_, packed))(text)
     }
   }

@@ -17,6 +17,10 @@ class OmbusProvider extends TableProvider with DataSourceRegister {
   override def inferSchema(options: CaseInsensitiveStringMap): StructType =
     ReadPlan.schema(OmbusOptions.parsePayload(options))
 
-  override def getTable(schema: StructType, partitioning: Array[Transform], properties: util.Map[String, String]): Table =
+  override def getTable(
+      schema: StructType,
+      partitioning: Array[Transform],
+      properties: util.Map[String, String]
+  ): Table =
     new OmbusTable(new CaseInsensitiveStringMap(properties))
 }

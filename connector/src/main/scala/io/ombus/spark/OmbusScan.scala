@@ -64,10 +64,13 @@ final case class OmbusScan(
   }
 
   private def readPlan(parsed: OmbusOptions): ReadPlan = {
-    val filter = pushdown.and(Pushdown(types = parsed.walTypes)).rowFilter.copy(
-      payloadMin = parsed.payload.payloadMin,
-      dropShort = parsed.mode == PayloadMode.DropMalformed
-    )
+    val filter = pushdown
+      .and(Pushdown(types = parsed.walTypes))
+      .rowFilter
+      .copy(
+        payloadMin = parsed.payload.payloadMin,
+        dropShort = parsed.mode == PayloadMode.DropMalformed
+      )
     val mode = ReadMode(parsed.verifyChecksums, tolerateLoss = !parsed.failOnDataLoss, parsed.durableOnly)
     ReadPlan(schema, payload, parsed.mode, filter, mode, limit)
   }

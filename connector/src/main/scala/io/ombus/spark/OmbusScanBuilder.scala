@@ -74,16 +74,16 @@ final class OmbusScanBuilder(options: CaseInsensitiveStringMap, payload: Payload
 
   private def indexAggregate(aggregation: Aggregation): Option[IndexAggregate] = {
     val functions = aggregation.aggregateExpressions.map {
-      case _: CountStar                                           => Some(IndexFunction.CountAll)
+      case _: CountStar                                              => Some(IndexFunction.CountAll)
       case count: Count if !count.isDistinct && isBase(count.column) => Some(IndexFunction.CountAll)
-      case min: Min if isColumn(min.column, "wal_seq")            => Some(IndexFunction.MinSeq)
-      case max: Max if isColumn(max.column, "wal_seq")            => Some(IndexFunction.MaxSeq)
-      case _                                                      => None
+      case min: Min if isColumn(min.column, "wal_seq")               => Some(IndexFunction.MinSeq)
+      case max: Max if isColumn(max.column, "wal_seq")               => Some(IndexFunction.MaxSeq)
+      case _                                                         => None
     }
     val perStream = aggregation.groupByExpressions match {
-      case Array()                                          => Some(false)
-      case Array(column) if isColumn(column, "stream")      => Some(true)
-      case _                                                => None
+      case Array()                                     => Some(false)
+      case Array(column) if isColumn(column, "stream") => Some(true)
+      case _                                           => None
     }
     // The option walTypes filters too, which an index knows nothing of.
     val countable = allTaken && pushdown.isIndexOnly && !options.containsKey(OmbusOptions.WalTypes.name) &&

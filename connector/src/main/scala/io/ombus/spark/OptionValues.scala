@@ -78,7 +78,7 @@ private[spark] object OptionValues {
   private[spark] def withUnit(text: String, units: Map[String, Long]): Long =
     text.toLowerCase(Locale.ROOT) match {
       case number(digits, unit) if units.contains(unit) => Math.multiplyExact(digits.toLong, units(unit))
-      case _ =>
+      case _                                            =>
         val names = units.keys.toSeq.filter(_.nonEmpty).sorted.mkString(", ")
         throw new IllegalArgumentException(s"use a whole number with one of the units $names")
     }
@@ -87,7 +87,7 @@ private[spark] object OptionValues {
   def timeNs(text: String): Long = {
     val instant = text.toLongOption match {
       case Some(ms) => Instant.ofEpochMilli(ms)
-      case None =>
+      case None     =>
         try OffsetDateTime.parse(text.replaceFirst(" ", "T")).toInstant
         catch {
           case _: DateTimeException =>

@@ -42,9 +42,9 @@ final case class OmbusReaderFactory(plan: ReadPlan) extends PartitionReaderFacto
   override def supportColumnarReads(partition: InputPartition): Boolean = true
 
   override def createColumnarReader(partition: InputPartition): PartitionReader[ColumnarBatch] = partition match {
-    case range: OmbusInputPartition    => new OmbusColumnarReader(range, plan)
-    case answer: AggregatePartition    => new AggregateReader(answer, plan.schema)
-    case other                         => throw new IllegalArgumentException(s"not a partition of this source: $other")
+    case range: OmbusInputPartition => new OmbusColumnarReader(range, plan)
+    case answer: AggregatePartition => new AggregateReader(answer, plan.schema)
+    case other                      => throw new IllegalArgumentException(s"not a partition of this source: $other")
   }
 
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] =

@@ -22,7 +22,17 @@ class OmbusOffsetSuite extends FunSuite {
   }
 
   test("what is no offset is refused") {
-    Seq("", "[]", "5", "{", """{"a": "x"}""", """{"a": -1}""", """{"a": 1.5}""", """{"a": 99999999999999999999}""", "{} {}").foreach { json =>
+    Seq(
+      "",
+      "[]",
+      "5",
+      "{",
+      """{"a": "x"}""",
+      """{"a": -1}""",
+      """{"a": 1.5}""",
+      """{"a": 99999999999999999999}""",
+      "{} {}"
+    ).foreach { json =>
       val message = intercept[OmbusException](OmbusOffset.parse(json)).getMessage
       assert(message.contains("OMBUS_BAD_OFFSET"), s"$json: $message")
     }

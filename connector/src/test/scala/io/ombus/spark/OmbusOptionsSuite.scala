@@ -57,7 +57,9 @@ class OmbusOptionsSuite extends FunSuite {
   }
 
   test("an unknown option is refused with the one that was meant") {
-    refused("OMBUS_UNKNOWN_OPTION", "'startingoffset'", "did you mean 'startingOffsets'?")(stream("startingOffset" -> "latest"))
+    refused("OMBUS_UNKNOWN_OPTION", "'startingoffset'", "did you mean 'startingOffsets'?")(
+      stream("startingOffset" -> "latest")
+    )
     refused("'maxrecordspertriger'", "maxRecordsPerTrigger")(stream("maxRecordsPerTriger" -> "5"))
     refused("'zzz'", "docs/spark.md")(stream("zzz" -> "1"))
   }
@@ -111,7 +113,10 @@ class OmbusOptionsSuite extends FunSuite {
     refused("payloadSchema")(stream("payloadFormat" -> "struct"))
     refused("payloadSchema", "did you mean double?")(stream("payloadFormat" -> "struct", "payloadSchema" -> "a doubel"))
     refused("wal_seq already")(stream("payloadFormat" -> "struct", "payloadSchema" -> "wal_seq int64"))
-    assertEquals(stream("payloadFormat" -> "struct", "payloadSchema" -> "a int32").payload.schema.simpleString, "struct<a:int>")
+    assertEquals(
+      stream("payloadFormat" -> "struct", "payloadSchema" -> "a int32").payload.schema.simpleString,
+      "struct<a:int>"
+    )
   }
 
   test("no stream is an error that shows how to name one") {
@@ -132,7 +137,11 @@ class OmbusOptionsSuite extends FunSuite {
 
   /** Run with -Dombus.update.docs=true to write the table. */
   test("docs/spark.md has the table of options") {
-    val file = Iterator.iterate(Path.of("").toAbsolutePath)(_.getParent).map(_.resolve("docs/spark.md")).find(Files.exists(_)).get
+    val file = Iterator
+      .iterate(Path.of("").toAbsolutePath)(_.getParent)
+      .map(_.resolve("docs/spark.md"))
+      .find(Files.exists(_))
+      .get
     val (begin, end) = ("<!-- options: generated from OmbusOptions.scala -->\n", "\n<!-- end of options -->")
     val text = Files.readString(file)
     val (from, to) = (text.indexOf(begin) + begin.length, text.indexOf(end))

@@ -6,7 +6,13 @@ package io.ombus.spark.nativebridge
   * @param lossWhy
   *   0 = nothing was missed, else see `om_spool.h`
   */
-final case class SpoolStatus(records: Long, bytes: Long, lastSeq: Long, losses: Long, failure: Option[OmbusNativeException])
+final case class SpoolStatus(
+    records: Long,
+    bytes: Long,
+    lastSeq: Long,
+    losses: Long,
+    failure: Option[OmbusNativeException]
+)
 
 /** A thread of libombus that drains a ring into a log. */
 final class NativeSpool private (library: NativeLibrary, handle: Long) extends AutoCloseable {
@@ -16,7 +22,13 @@ final class NativeSpool private (library: NativeLibrary, handle: Long) extends A
     if (!open) throw new IllegalStateException("the spool is closed")
     NativeMemory.using(NativeSpool.StatusBytes) { memory =>
       val rc = library.functions.om_spool_status(handle, memory.address)
-      SpoolStatus(memory.long(0), memory.long(8), memory.long(16), memory.long(24), if (rc < 0) Some(library.failure(rc)) else None)
+      SpoolStatus(
+        memory.long(0),
+        memory.long(8),
+        memory.long(16),
+        memory.long(24),
+        if (rc < 0) Some(library.failure(rc)) else None
+      )
     }
   }
 

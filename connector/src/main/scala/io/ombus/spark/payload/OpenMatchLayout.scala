@@ -75,7 +75,7 @@ private[payload] object OpenMatchLayout {
     case "side"      => new SideColumn(rows, Insert, flagsAt = 34, minSize(Insert))
     case "user_data" => new TailColumn(rows, Insert, minSize(Insert), sizesAt = 40, second = false)
     case "aux_data"  => new TailColumn(rows, Insert, minSize(Insert), sizesAt = 40, second = true)
-    case _ =>
+    case _           =>
       val wide = numbers.find(_.name == name).get
       val place = Place.byType(wide.at.map { case (walType, at) => walType -> ((at, need(wide, walType))) })
       StructColumns.column(wide.dataType, wide.encoding, place, wide.width, rows)

@@ -60,7 +60,8 @@ object StructLayout {
   /** Larger payloads do not exist. */
   private val MaxOffset = 64 << 20
 
-  private val field = """(`[^`]+`|[\p{L}_][\p{L}\p{N}_]*)\s+([A-Za-z0-9]+)\s*(?:\(([^)]*)\))?\s*(?:@\s*([0-9]{1,9}))?""".r
+  private val field =
+    """(`[^`]+`|[\p{L}_][\p{L}\p{N}_]*)\s+([A-Za-z0-9]+)\s*(?:\(([^)]*)\))?\s*(?:@\s*([0-9]{1,9}))?""".r
 
   def parse(text: String, packed: Boolean): StructLayout = {
     var next = 0
@@ -121,19 +122,25 @@ object StructLayout {
   private val timeUnits = Map("ns" -> 1000000000L, "us" -> 1000000L, "ms" -> 1000L, "s" -> 1L)
 
   /** Column type and encoding (none for padding), width and natural alignment. */
-  private def resolve(item: String, typeName: String, arguments: List[String]): (Option[(DataType, Encoding)], Int, Int) =
+  private def resolve(
+      item: String,
+      typeName: String,
+      arguments: List[String]
+  ): (Option[(DataType, Encoding)], Int, Int) =
     (typeName, arguments) match {
       case (name, Nil) if scalars.contains(name) =>
         val (dataType, encoding, width) = scalars(name)
         (Some((dataType, encoding)), width, width)
-      case ("string", Nil) => (Some((StringType, Bytes(-1, text = true))), 0, 1)
-      case ("binary", Nil) => (Some((BinaryType, Bytes(-1, text = false))), 0, 1)
+      case ("string", Nil)        => (Some((StringType, Bytes(-1, text = true))), 0, 1)
+      case ("binary", Nil)        => (Some((BinaryType, Bytes(-1, text = false))), 0, 1)
       case ("string", List(size)) => (Some((StringType, Bytes(length(item, size), text = true))), length(item, size), 1)
-      case ("binary", List(size)) => (Some((BinaryType, Bytes(length(item, size), text = false))), length(item, size), 1)
-      case ("pad", List(size))    => (None, length(item, size), 1)
+      case ("binary", List(size)) =>
+        (Some((BinaryType, Bytes(length(item, size), text = false))), length(item, size), 1)
+      case ("pad", List(size))                                   => (None, length(item, size), 1)
       case ("timestamp", List(unit)) if timeUnits.contains(unit) =>
         (Some((TimestampType, Time(timeUnits(unit)))), 8, 8)
-      case ("timestamp", _) => fail(item, "say what it counts: timestamp(ns), timestamp(us), timestamp(ms) or timestamp(s)")
+      case ("timestamp", _) =>
+        fail(item, "say what it counts: timestamp(ns), timestamp(us), timestamp(ms) or timestamp(s)")
       case ("decimal", precision :: scale :: storage) if storage.size <= 1 =>
         val name = storage.headOption.getOrElse("int64")
         val whole = scalars.get(name).map(_._2) match {
@@ -141,12 +148,15 @@ object StructLayout {
           case _                  => fail(item, s"'$name' is no integer type")
         }
         val (digits, fraction) = (precision.toIntOption.getOrElse(0), scale.toIntOption.getOrElse(-1))
-        if (digits < 1 || digits > 38 || fraction < 0 || fraction > digits) fail(item, "a decimal is decimal(1 to 38, 0 to precision)")
+        if (digits < 1 || digits > 38 || fraction < 0 || fraction > digits)
+          fail(item, "a decimal is decimal(1 to 38, 0 to precision)")
         (Some((DecimalType(digits, fraction), Scaled(whole))), whole.bytes, whole.bytes)
       case ("decimal", _) => fail(item, "a decimal is decimal(PRECISION, SCALE) or decimal(PRECISION, SCALE, int32)")
-      case (name, _) =>
+      case (name, _)      =>
         val names = (scalars.keys ++ Seq("string", "binary", "pad", "timestamp", "decimal")).toSeq
-        val hint = io.ombus.spark.Spelling.nearest(name, names).fold(s"there are ${names.sorted.mkString(", ")}")(n => s"did you mean $n?")
+        val hint = io.ombus.spark.Spelling
+          .nearest(name, names)
+          .fold(s"there are ${names.sorted.mkString(", ")}")(n => s"did you mean $n?")
         fail(item, s"there is no such type: $hint")
     }
 

@@ -25,14 +25,17 @@ private[spark] final class Admission(options: OmbusOptions, now: () => Long = ()
     if (maxRecords.isEmpty && maxBytes.isEmpty && minRows.isEmpty) return Some(ranges.map(_.to))
 
     val waiting = ranges.map(range => range.stream.measure(range.from, range.to))
-    if (minRows.exists(min => waiting.map(_.records).sum < min.minRows && now() - lastBatchMs < min.maxTriggerDelayMs)) return None
+    if (minRows.exists(min => waiting.map(_.records).sum < min.minRows && now() - lastBatchMs < min.maxTriggerDelayMs))
+      return None
     lastBatchMs = now()
     val byRecords = maxRecords.map(Shares.proportional(_, waiting.map(_.records)))
     val byBytes = maxBytes.map(Shares.proportional(_, waiting.map(_.bytes)))
     Some(ranges.zipWithIndex.map { case (range, i) =>
       val records = byRecords.map(_(i))
       if (range.isEmpty || records.contains(0L)) range.from
-      else range.stream.limit(range.from, range.to, records.getOrElse(0L), byBytes.fold(0L)(shares => math.max(1, shares(i))))
+      else
+        range.stream
+          .limit(range.from, range.to, records.getOrElse(0L), byBytes.fold(0L)(shares => math.max(1, shares(i))))
     })
   }
 

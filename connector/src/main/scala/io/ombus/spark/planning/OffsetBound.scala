@@ -37,7 +37,9 @@ object OffsetBound {
     if (node == null || !node.isObject || node.isEmpty)
       throw new IllegalArgumentException("use a JSON object such as {\"engine-0\": 123}")
     // What a checkpoint holds may be pasted as it is.
-    val positions = (Json.members(node) - OmbusOffset.IdsMember).map { case (stream, value) => stream -> position(stream, value) }
+    val positions = (Json.members(node) - OmbusOffset.IdsMember).map { case (stream, value) =>
+      stream -> position(stream, value)
+    }
     PerStream((positions - "*").toMap, positions.get("*"))
   }
 
@@ -45,7 +47,10 @@ object OffsetBound {
     if (value.isIntegralNumber && value.canConvertToLong && value.asLong >= 0) At(value.asLong)
     else if (value.isTextual && value.asText.equalsIgnoreCase("earliest")) First
     else if (value.isTextual && value.asText.equalsIgnoreCase("latest")) Next
-    else throw new IllegalArgumentException(s"the position of $stream is $value: use a wal_seq, \"earliest\" or \"latest\"")
+    else
+      throw new IllegalArgumentException(
+        s"the position of $stream is $value: use a wal_seq, \"earliest\" or \"latest\""
+      )
 }
 
 /** Where a batch read ends. */
@@ -60,7 +65,7 @@ object EndBound {
   def parse(text: String): EndBound = text.toLowerCase match {
     case "latest"   => Latest
     case "earliest" => throw new IllegalArgumentException("a range that ends at its start is empty: use latest or JSON")
-    case _ =>
+    case _          =>
       val bound = OffsetBound.perStream(text)
       PerStream(bound.positions, bound.default)
   }

@@ -13,31 +13,43 @@ object Positions {
   def earliest(status: StreamStatus): Long = if (status.first == 0) status.next else status.first
 
   def starting(bound: OffsetBound, stream: StreamSource, status: StreamStatus): Long = bound match {
-    case OffsetBound.Earliest       => earliest(status)
-    case OffsetBound.Latest         => status.next
-    case OffsetBound.AtTime(timeNs) => if (status.first == 0) status.next else stream.positionAt(timeNs)
+    case OffsetBound.Earliest                      => earliest(status)
+    case OffsetBound.Latest                        => status.next
+    case OffsetBound.AtTime(timeNs)                => if (status.first == 0) status.next else stream.positionAt(timeNs)
     case OffsetBound.PerStream(positions, default) =>
       val option = OmbusOptions.StartingOffsets.name
-      positions.get(stream.name).orElse(default).getOrElse(throw OmbusErrors.unlistedStream(option, stream.name)) match {
-        case OffsetBound.First => earliest(status)
-        case OffsetBound.Next  => status.next
+      positions
+        .get(stream.name)
+        .orElse(default)
+        .getOrElse(throw OmbusErrors.unlistedStream(option, stream.name)) match {
+        case OffsetBound.First                        => earliest(status)
+        case OffsetBound.Next                         => status.next
         case OffsetBound.At(seq) if seq > status.next =>
-          throw OmbusErrors.badOption(option, s"${stream.name}: $seq", s"the stream has records up to ${status.next - 1} only")
+          throw OmbusErrors.badOption(
+            option,
+            s"${stream.name}: $seq",
+            s"the stream has records up to ${status.next - 1} only"
+          )
         case OffsetBound.At(seq) => math.max(seq, 1)
       }
   }
 
   def ending(bound: EndBound, stream: StreamSource, status: StreamStatus): Long = bound match {
-    case EndBound.Latest         => status.next
-    case EndBound.AtTime(timeNs) => if (status.first == 0) status.next else stream.positionAt(timeNs)
+    case EndBound.Latest                        => status.next
+    case EndBound.AtTime(timeNs)                => if (status.first == 0) status.next else stream.positionAt(timeNs)
     case EndBound.PerStream(positions, default) =>
       val option = OmbusOptions.EndingOffsets.name
-      positions.get(stream.name).orElse(default).getOrElse(throw OmbusErrors.unlistedStream(option, stream.name)) match {
-        case OffsetBound.First => earliest(status)
-        case OffsetBound.Next  => status.next
+      positions
+        .get(stream.name)
+        .orElse(default)
+        .getOrElse(throw OmbusErrors.unlistedStream(option, stream.name)) match {
+        case OffsetBound.First   => earliest(status)
+        case OffsetBound.Next    => status.next
         case OffsetBound.At(seq) =>
           if (seq > status.next)
-            log.warn(s"$option: stream ${stream.name} has records up to ${status.next - 1} only; reading ends there, not at $seq")
+            log.warn(
+              s"$option: stream ${stream.name} has records up to ${status.next - 1} only; reading ends there, not at $seq"
+            )
           math.min(math.max(seq, 1), status.next)
       }
   }

@@ -54,12 +54,12 @@ object Pushdown {
   def translate(predicate: Predicate): Option[Pushdown] = predicate.name match {
     case "ALWAYS_TRUE"  => Some(all)
     case "ALWAYS_FALSE" => Some(nothing)
-    case "AND" =>
+    case "AND"          =>
       for (left <- operand(predicate, 0); right <- operand(predicate, 1)) yield left.and(right)
     case "OR" | "NOT"  => typesOf(predicate).map(types => Pushdown(types = types))
     case "IS_NOT_NULL" => reference(predicate.children.head).filter(baseColumns).map(_ => all)
     case "IS_NULL"     => reference(predicate.children.head).filter(baseColumns).map(_ => nothing)
-    case "IN" =>
+    case "IN"          =>
       val values = predicate.children.tail.map(literal)
       if (values.exists(_.isEmpty)) None
       else among(reference(predicate.children.head), values.flatten.toSeq)
@@ -78,7 +78,8 @@ object Pushdown {
   /** Columns that are never null. */
   private val baseColumns = Set("stream", "wal_seq", "wal_type", "timestamp")
 
-  private val mirrored = Map("=" -> "=", "<=>" -> "<=>", "<" -> ">", "<=" -> ">=", ">" -> "<", ">=" -> "<=", "<>" -> "<>")
+  private val mirrored =
+    Map("=" -> "=", "<=>" -> "<=>", "<" -> ">", "<=" -> ">=", ">" -> "<", ">=" -> "<=", "<>" -> "<>")
 
   private def operand(predicate: Predicate, i: Int): Option[Pushdown] = predicate.children()(i) match {
     case inner: Predicate => translate(inner)
@@ -98,7 +99,7 @@ object Pushdown {
 
   private def compare(operator: String, column: String, value: Any): Option[Pushdown] = (column, value) match {
     case ("stream", text) if operator == "=" || operator == "<=>" => Some(Pushdown(streams = Some(Set(text.toString))))
-    case ("wal_seq", seq: Long) =>
+    case ("wal_seq", seq: Long)                                   =>
       range(operator, seq).map { case (from, to) => Pushdown(seqFrom = from, seqTo = to) }
     case ("timestamp", us: Long) =>
       range(operator, us).map { case (from, to) => Pushdown(timeFromNs = scaled(from), timeToNs = scaled(to)) }
@@ -110,7 +111,7 @@ object Pushdown {
     case Some("stream")   => Some(Pushdown(streams = Some(values.map(_.toString).toSet)))
     case Some("wal_type") => Some(Pushdown(types = TypeMask.of(values.collect { case t: Short => t.toInt })))
     case Some("wal_seq") if values.size == 1 => compare("=", "wal_seq", values.head)
-    case _                => None
+    case _                                   => None
   }
 
   /** Values that satisfy `x operator value`, none of which is negative. */
@@ -146,9 +147,10 @@ object Pushdown {
         case "OR" =>
           for (left <- typesOf(predicate.children()(0)); right <- typesOf(predicate.children()(1))) yield left.or(right)
         case "AND" =>
-          for (left <- typesOf(predicate.children()(0)); right <- typesOf(predicate.children()(1))) yield left.and(right)
+          for (left <- typesOf(predicate.children()(0)); right <- typesOf(predicate.children()(1)))
+            yield left.and(right)
         case "NOT" => typesOf(predicate.children.head).map(_.not)
-        case _ =>
+        case _     =>
           val onType = predicate.children.flatMap(reference).sameElements(Array("wal_type"))
           if (onType) translate(predicate).map(_.types) else None
       }

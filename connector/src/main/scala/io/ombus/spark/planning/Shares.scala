@@ -33,7 +33,7 @@ object Shares {
     val total = bytes.sum
     val wanted = minPartitions match {
       case Some(count) => count.toLong
-      case None =>
+      case None        =>
         val useful = math.max(1L, total / MinPartitionBytes)
         val rounds = math.max(1L, (total + MaxPartitionBytes * cores - 1) / (MaxPartitionBytes * cores))
         math.min(useful, cores * rounds) // all cores end together, round by round

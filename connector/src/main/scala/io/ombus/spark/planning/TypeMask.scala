@@ -48,14 +48,20 @@ object TypeMask {
   private val item = "(0[xX][0-9a-fA-F]{1,2}|[0-9]{1,3})(?:\\s*-\\s*(0[xX][0-9a-fA-F]{1,2}|[0-9]{1,3}))?".r
 
   /** `1,3,0x80-0xFC`. */
-  def parse(text: String): TypeMask = text.split(",", -1).map(_.trim).map {
-    case item(first, null) => of(Seq(number(first)))
-    case item(first, last) if number(first) <= number(last) => of(number(first) to number(last))
-    case other => throw new IllegalArgumentException(s"'$other' is no wal_type: use numbers and ranges such as 1,3,0x80-0xFC")
-  }.reduce(_ or _)
+  def parse(text: String): TypeMask = text
+    .split(",", -1)
+    .map(_.trim)
+    .map {
+      case item(first, null)                                  => of(Seq(number(first)))
+      case item(first, last) if number(first) <= number(last) => of(number(first) to number(last))
+      case other                                              =>
+        throw new IllegalArgumentException(s"'$other' is no wal_type: use numbers and ranges such as 1,3,0x80-0xFC")
+    }
+    .reduce(_ or _)
 
   private def number(text: String): Int = {
-    val value = Integer.decode(if (text.toLowerCase.startsWith("0x")) text else text.replaceFirst("^0+(?=.)", "")).intValue
+    val value =
+      Integer.decode(if (text.toLowerCase.startsWith("0x")) text else text.replaceFirst("^0+(?=.)", "")).intValue
     if (value >= Count) throw new IllegalArgumentException(s"wal_type $text is above 255")
     value
   }

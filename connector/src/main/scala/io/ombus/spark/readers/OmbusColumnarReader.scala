@@ -57,7 +57,11 @@ final class OmbusColumnarReader(partition: OmbusInputPartition, plan: ReadPlan) 
     try frames.next()
     catch {
       case e: OmbusNativeException if e.code == NativeCode.ColIncomplete && !plan.failOnDataLoss =>
-        OmbusErrors.reportDataLoss(failOnDataLoss = false, log, OmbusErrors.beyondEnd(partition.stream, partition.to, frames.nextSeq - 1))
+        OmbusErrors.reportDataLoss(
+          failOnDataLoss = false,
+          log,
+          OmbusErrors.beyondEnd(partition.stream, partition.to, frames.nextSeq - 1)
+        )
         left = 0
         0
       case e: OmbusNativeException => throw explained(e, frames.nextSeq)
@@ -92,10 +96,10 @@ final class OmbusColumnarReader(partition: OmbusInputPartition, plan: ReadPlan) 
   private def explained(e: OmbusNativeException, at: Long): IOException = {
     val stream = partition.stream
     val cause = e.code match {
-      case NativeCode.LogNotFound => OmbusErrors.notVisible(stream, partition.location.description, hostName, e)
-      case NativeCode.LogPruned   => OmbusErrors.pruned(stream, at, partition.to)
-      case NativeCode.LogCorrupt  => OmbusErrors.damaged(stream, at, partition.to, e)
-      case NativeCode.LogForeign  => OmbusErrors.recreated(stream, partition.logId, "another", at)
+      case NativeCode.LogNotFound   => OmbusErrors.notVisible(stream, partition.location.description, hostName, e)
+      case NativeCode.LogPruned     => OmbusErrors.pruned(stream, at, partition.to)
+      case NativeCode.LogCorrupt    => OmbusErrors.damaged(stream, at, partition.to, e)
+      case NativeCode.LogForeign    => OmbusErrors.recreated(stream, partition.logId, "another", at)
       case NativeCode.ColIncomplete => OmbusErrors.beyondEnd(stream, partition.to, at - 1)
       case _                        => OmbusErrors.unreadable(stream, at, partition.to, e)
     }

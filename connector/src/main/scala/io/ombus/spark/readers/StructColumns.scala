@@ -88,15 +88,18 @@ object StructColumns {
     override def getByte(row: Int): Byte = Platform.getByte(null, at(row))
   }
 
-  private final class ShortField(rows: RowBatch, place: Place, whole: Encoding.Whole) extends Field(ShortType, rows, place) {
+  private final class ShortField(rows: RowBatch, place: Place, whole: Encoding.Whole)
+      extends Field(ShortType, rows, place) {
     override def getShort(row: Int): Short = read(whole, at(row)).toShort
   }
 
-  private final class IntField(rows: RowBatch, place: Place, whole: Encoding.Whole) extends Field(IntegerType, rows, place) {
+  private final class IntField(rows: RowBatch, place: Place, whole: Encoding.Whole)
+      extends Field(IntegerType, rows, place) {
     override def getInt(row: Int): Int = read(whole, at(row)).toInt
   }
 
-  private final class LongField(rows: RowBatch, place: Place, whole: Encoding.Whole) extends Field(LongType, rows, place) {
+  private final class LongField(rows: RowBatch, place: Place, whole: Encoding.Whole)
+      extends Field(LongType, rows, place) {
     override def getLong(row: Int): Long = read(whole, at(row))
   }
 
@@ -113,7 +116,8 @@ object StructColumns {
   }
 
   /** A time that does not fit Spark's microseconds is null. */
-  private final class TimeField(rows: RowBatch, place: Place, perSecond: Long) extends Field(TimestampType, rows, place) {
+  private final class TimeField(rows: RowBatch, place: Place, perSecond: Long)
+      extends Field(TimestampType, rows, place) {
     private val shrink = math.max(1L, perSecond / 1000000L)
     private val stretch = math.max(1L, 1000000L / perSecond)
     private val limit = Long.MaxValue / stretch
@@ -142,7 +146,8 @@ object StructColumns {
       val value = read(whole, at(row))
       if (precision <= Decimal.MAX_LONG_DIGITS) Decimal.createUnsafe(value, precision, scale)
       else {
-        val digits = if (unsignedLong) new BigInteger(java.lang.Long.toUnsignedString(value)) else BigInteger.valueOf(value)
+        val digits =
+          if (unsignedLong) new BigInteger(java.lang.Long.toUnsignedString(value)) else BigInteger.valueOf(value)
         Decimal.apply(new java.math.BigDecimal(digits, scale), precision, scale)
       }
     }

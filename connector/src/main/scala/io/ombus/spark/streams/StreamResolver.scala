@@ -31,23 +31,32 @@ final class StreamResolver(
   def streams(): Map[String, StreamSource] = synchronized {
     val found = uris.flatMap {
       case uri: StreamUri.Log if uri.isPattern => matching(uri)
-      case uri: StreamUri.Log                  => Seq((uri.name.getOrElse(nameOf(uri.text, uri.path)), uri.text, uri.path, None))
-      case uri: StreamUri.Ring => Seq((uri.name, uri.text, uri.log.getOrElse(spoolDirectory(uri)), Some(uri).filter(_.log.isEmpty)))
-      case uri: StreamUri.Tcp  => throw OmbusErrors.tcpNotYet(uri.text)
+      case uri: StreamUri.Log  => Seq((uri.name.getOrElse(nameOf(uri.text, uri.path)), uri.text, uri.path, None))
+      case uri: StreamUri.Ring =>
+        Seq((uri.name, uri.text, uri.log.getOrElse(spoolDirectory(uri)), Some(uri).filter(_.log.isEmpty)))
+      case uri: StreamUri.Tcp => throw OmbusErrors.tcpNotYet(uri.text)
     }
     found.groupBy(_._1).foreach { case (name, same) =>
       val places = same.map(_._3).distinct
       if (places.size > 1) throw OmbusErrors.duplicateName(name, places(0), places(1))
     }
-    val now = found.distinctBy(_._1).flatMap { case (name, uri, directory, ring) =>
-      open.get(name).orElse(connect(name, uri, directory, ring)).map(name -> _)
-    }.toMap
+    val now = found
+      .distinctBy(_._1)
+      .flatMap { case (name, uri, directory, ring) =>
+        open.get(name).orElse(connect(name, uri, directory, ring)).map(name -> _)
+      }
+      .toMap
     (open -- now.keys).values.foreach(_.close())
     open = now
     now
   }
 
-  private def connect(name: String, uri: String, directory: String, ring: Option[StreamUri.Ring]): Option[StreamSource] = {
+  private def connect(
+      name: String,
+      uri: String,
+      directory: String,
+      ring: Option[StreamUri.Ring]
+  ): Option[StreamSource] = {
     val stream = ring match {
       case Some(found) => new SpoolStream(uri, name, found.ring, directory, durableOnly)
       case None        => new LogStream(uri, name, directory, durableOnly)
@@ -75,8 +84,17 @@ final class StreamResolver(
     if (!Files.isDirectory(start)) return Nil
     try {
       val walk =
-        Files.find(start, depth, (path, found) => found.isDirectory && matcher.matches(path), FileVisitOption.FOLLOW_LINKS)
-      try walk.iterator.asScala.map(path => (nameOf(uri.text, path.toString), uri.text, path.toString, None)).toVector.sortBy(_._1)
+        Files.find(
+          start,
+          depth,
+          (path, found) => found.isDirectory && matcher.matches(path),
+          FileVisitOption.FOLLOW_LINKS
+        )
+      try
+        walk.iterator.asScala
+          .map(path => (nameOf(uri.text, path.toString), uri.text, path.toString, None))
+          .toVector
+          .sortBy(_._1)
       finally walk.close()
     } catch {
       case e: IOException => throw OmbusErrors.badUri(uri.text, s"cannot list $start: $e")

@@ -51,7 +51,7 @@ object StreamUri {
         case "tcp" => Tcp(text)
         case other => throw OmbusErrors.badUri(text, s"there is no scheme $other://: use log://, shm:// or tcp://")
       }
-    case "" => throw OmbusErrors.badUri(text, "an empty address in the list")
+    case ""                           => throw OmbusErrors.badUri(text, "an empty address in the list")
     case path if path.startsWith("/") =>
       throw OmbusErrors.badUri(text, s"an address has a scheme: a log directory is log://$path")
     case _ => throw OmbusErrors.badUri(text, "an address has a scheme: log:///dir, shm://name or tcp://host:port/name")
@@ -73,7 +73,9 @@ object StreamUri {
     val name = decode(place.stripPrefix("/"))
     if (name.isEmpty || name.contains("/")) throw OmbusErrors.badUri(text, "a ring has one name without slashes")
     val directory = options.get("log").map(_.replaceAll("/+$", ""))
-    directory.filterNot(_.startsWith("/")).foreach(d => throw OmbusErrors.badUri(text, s"?log=$d is not an absolute path"))
+    directory
+      .filterNot(_.startsWith("/"))
+      .foreach(d => throw OmbusErrors.badUri(text, s"?log=$d is not an absolute path"))
     Ring(
       text,
       if (raw) s"/$name" else s"/$RingPrefix$name",
@@ -85,12 +87,19 @@ object StreamUri {
   private def options(text: String, query: String, known: Set[String]): Map[String, String] =
     if (query.isEmpty) Map.empty
     else
-      query.split("&").map(_.split("=", 2)).map {
-        case Array(key, value) if known(key) && value.nonEmpty => key -> decode(value)
-        case Array(key, _) if known(key) => throw OmbusErrors.badUri(text, s"?$key= needs a value")
-        case other =>
-          throw OmbusErrors.badUri(text, s"there is no ?${other.head}= here; known: ${known.toSeq.sorted.mkString(", ")}")
-      }.toMap
+      query
+        .split("&")
+        .map(_.split("=", 2))
+        .map {
+          case Array(key, value) if known(key) && value.nonEmpty => key -> decode(value)
+          case Array(key, _) if known(key) => throw OmbusErrors.badUri(text, s"?$key= needs a value")
+          case other                       =>
+            throw OmbusErrors.badUri(
+              text,
+              s"there is no ?${other.head}= here; known: ${known.toSeq.sorted.mkString(", ")}"
+            )
+        }
+        .toMap
 
   /** Names become keys of the offsets, where names with two underscores are reserved. */
   private[streams] def checkName(text: String, name: String): String = {
@@ -102,7 +111,9 @@ object StreamUri {
   private def decode(text: String): String = {
     val decoded =
       try URLDecoder.decode(text.replace("+", "%2B"), StandardCharsets.UTF_8)
-      catch { case _: IllegalArgumentException => throw OmbusErrors.badUri(text, "a % must be followed by two hex digits") }
+      catch {
+        case _: IllegalArgumentException => throw OmbusErrors.badUri(text, "a % must be followed by two hex digits")
+      }
     if (decoded.indexOf('\u0000') >= 0) throw OmbusErrors.badUri(text, "a name cannot hold a NUL")
     decoded
   }

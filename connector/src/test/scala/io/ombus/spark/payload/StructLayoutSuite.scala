@@ -5,7 +5,11 @@ import munit.FunSuite
 class StructLayoutSuite extends FunSuite {
 
   private def places(text: String, packed: Boolean = false): String =
-    StructLayout.parse(text, packed).fields.map(f => s"${f.name}:${f.dataType.simpleString}@${f.offset}+${f.width}").mkString(" ")
+    StructLayout
+      .parse(text, packed)
+      .fields
+      .map(f => s"${f.name}:${f.dataType.simpleString}@${f.offset}+${f.width}")
+      .mkString(" ")
 
   test("natural alignment is that of C") {
     assertEquals(
@@ -21,7 +25,9 @@ class StructLayoutSuite extends FunSuite {
 
   test("every type") {
     assertEquals(
-      places("a bigint, b uint32, c float, d bool, e decimal(18,4), f decimal(9,2,int32), g timestamp(ns), h string(3), i binary(2), j uint16"),
+      places(
+        "a bigint, b uint32, c float, d bool, e decimal(18,4), f decimal(9,2,int32), g timestamp(ns), h string(3), i binary(2), j uint16"
+      ),
       "a:bigint@0+8 b:bigint@8+4 c:float@12+4 d:boolean@16+1 e:decimal(18,4)@24+8 f:decimal(9,2)@32+4 g:timestamp@40+8 " +
         "h:string@48+3 i:binary@51+2 j:int@54+2"
     )

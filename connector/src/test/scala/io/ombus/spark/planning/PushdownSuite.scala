@@ -52,7 +52,10 @@ class PushdownSuite extends FunSuite {
   test("AND joins, and finds contradictions") {
     val low = predicate(">=", column("wal_seq"), seq(10))
     val high = predicate("<", column("wal_seq"), seq(10))
-    assertEquals(pushed(predicate("AND", low, predicate("<", column("wal_seq"), seq(20)))), "wal_seq >= 10 and wal_seq < 20")
+    assertEquals(
+      pushed(predicate("AND", low, predicate("<", column("wal_seq"), seq(20)))),
+      "wal_seq >= 10 and wal_seq < 20"
+    )
     assert(Pushdown.translate(predicate("AND", low, high)).get.isEmpty)
   }
 

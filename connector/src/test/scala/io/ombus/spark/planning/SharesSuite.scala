@@ -19,11 +19,14 @@ class SharesSuite extends FunSuite {
   test("shares add up, exceed no weight, and no stream starves") {
     val random = new Random(7)
     (1 to 2000).foreach { _ =>
-      val weights = Seq.fill(1 + random.nextInt(8))(random.nextLong(if (random.nextBoolean()) 10L else Long.MaxValue / 16))
+      val weights =
+        Seq.fill(1 + random.nextInt(8))(random.nextLong(if (random.nextBoolean()) 10L else Long.MaxValue / 16))
       val total = 1 + random.nextLong(1000000)
       val shares = Shares.proportional(total, weights)
       assertEquals(shares.sum, math.min(total, weights.sum), s"$total of $weights")
-      shares.zip(weights).foreach { case (share, weight) => assert(share >= 0 && share <= weight, s"$total of $weights") }
+      shares.zip(weights).foreach { case (share, weight) =>
+        assert(share >= 0 && share <= weight, s"$total of $weights")
+      }
     }
     // With a limit of one, each of three streams gets its turn.
     var waiting = Seq(3L, 3L, 3L)
