@@ -1,8 +1,8 @@
-"""The errors of servers and their clients; the others are in errors.py."""
+"""The errors of servers, their clients, columns and spools; the others are in errors.py."""
 
 from __future__ import annotations
 
-from .errors import Error, ProtocolError, Timeout, VersionMismatch
+from .errors import Corrupt, Error, ProtocolError, Timeout, VersionMismatch
 
 
 class ServerTimeout(Timeout, code=-860):
@@ -63,3 +63,15 @@ class StreamIdentity(Error, code=-873):
 
 class RangeComplete(Error, code=-874):
     """Everything that was asked for has been read."""
+
+
+class RangeIncomplete(Corrupt, code=-890):
+    """The log ends before the range does: records that were there have gone."""
+
+
+class FrameInvalid(Corrupt, code=-891):
+    """Bytes that are no valid frame."""
+
+
+class SpoolReset(Error, code=-892):
+    """The ring's producer started its sequence again while it was drained."""
