@@ -8,7 +8,8 @@ not the text::
     except ombus.GapDetected as gap:
         replay_until(gap.record.seq)
 
-A new code of the library needs one class here (``tests/python/test_errors.py`` names it when it is missing).
+A new code of the library needs one class here or, for servers and columns, in net_errors.py
+(``tests/python/test_errors.py`` names it when it is missing).
 """
 
 from __future__ import annotations
