@@ -116,7 +116,7 @@ build/.scalafmt-checked: $(SBT_SOURCES) .scalafmt.conf | $(SBT_LAUNCHER)
 # ---- running ----
 
 .PHONY: demo bench fuzz clean
-demo: $(PACKAGE) $(JAR)  ## produce and read a stream, with its output
+demo: $(PACKAGE) $(JAR)  ## an engine, a Spark job on its stream, a kill and an exact check
 	$(PYTHON) examples/demo.py
 bench: $(LIBRARY) $(PACKAGE)  ## measure; writes bench-results/*.json
 	$(PYTHON) tests/bench/run.py
