@@ -67,33 +67,44 @@ TEST(two_processes_tail_while_the_writer_rotates_a_thousand_segments) {
     OK(om_log_verify(dir, 0, 0));
 }
 
+/** Verify the log over and over while another process writes it. */
+static int verify_live(const char *dir) {
+    for (int i = 0; i < 60; i++) {
+        OmLogReport report;
+        OmLogInfo info;
+        int rc = om_log_verify(dir, 0, &report);
+        if (rc != 0 || report.damages || report.tail_bytes || report.indexes_wrong || om_log_info(dir, &info) != 0 ||
+            info.records < 100 || info.first_seq != 1) {
+            fprintf(stderr, "verify of a live log: %d %s; damages %llu tail %llu indexes %llu\n", rc,
+                    om_bus_last_error(), (unsigned long long)report.damages, (unsigned long long)report.tail_bytes,
+                    (unsigned long long)report.indexes_wrong);
+            return 1;
+        }
+    }
+    return 0;
+}
+
 TEST(a_live_log_can_be_verified_and_described) {
     const char *dir = log_dir("live-verify");
+    int ready[2];
+    char go = 0;
+    CHECK_EQ(pipe(ready), 0);
+    /* Forked before the writer has threads: a sanitizer's allocator may be locked by one of them at that moment. */
+    pid_t child = fork();
+    if (child == 0)
+        _exit(read(ready[0], &go, 1) == 1 ? verify_live(dir) : 2);
     OmLogWriterOptions options = {.segment_bytes = 16 << 10, .linger_ms = 1};
     OmLogWriter *w = open_writer(dir, &options);
     append_to(w, 100, 900);
-    pid_t child = fork();
-    if (child == 0) {
-        for (int i = 0; i < 60; i++) {
-            OmLogReport report;
-            OmLogInfo info;
-            int rc = om_log_verify(dir, 0, &report);
-            if (rc != 0 || report.damages || report.tail_bytes || report.indexes_wrong ||
-                om_log_info(dir, &info) != 0 || info.records < 100 || info.first_seq != 1) {
-                fprintf(stderr, "verify of a live log: %d %s; damages %llu tail %llu indexes %llu\n", rc,
-                        om_bus_last_error(), (unsigned long long)report.damages, (unsigned long long)report.tail_bytes,
-                        (unsigned long long)report.indexes_wrong);
-                _exit(1);
-            }
-        }
-        _exit(0);
-    }
+    CHECK_EQ(write(ready[1], &go, 1), 1);
     int status;
     for (uint64_t to = 200; waitpid(child, &status, WNOHANG) == 0; to += 20) {
         append_to(w, to, 900);
         usleep(200);
     }
     CHECK_EQ(status, 0);
+    close(ready[0]);
+    close(ready[1]);
     OK(om_log_close(w));
 }
 
@@ -261,20 +272,26 @@ TEST(many_threads_share_syncs_while_one_appends) {
 
 TEST(a_reader_without_write_rights_waits_by_polling) {
     const char *dir = log_dir("readonly");
+    int ready[2];
+    char go = 0;
+    CHECK_EQ(pipe(ready), 0);
+    pid_t child = fork(); /* before the writer has threads, as above */
+    if (child == 0) {     /* root may write anything: give that up */
+        if (read(ready[0], &go, 1) != 1 || (geteuid() == 0 && setuid(65534) != 0))
+            _exit(1);
+        _exit(access(file_of(dir, "log.ctl"), W_OK) == 0 ? 2 : tail_process(dir, 12, 0));
+    }
     OmLogWriter *w = open_writer(dir, 0);
     append_to(w, 10, 900);
     const char *const files[] = {"log.ctl", "log.lock", "0000000001.seg", "0000000001.idx"};
     CHECK_EQ(chmod(dir, 0755), 0);
     for (int i = 0; i < 4; i++)
         CHECK_EQ(chmod(file_of(dir, files[i]), 0444), 0);
-    pid_t child = fork();
-    if (child == 0) { /* root may write anything: give that up */
-        if (geteuid() == 0 && setuid(65534) != 0)
-            _exit(1);
-        _exit(access(file_of(dir, "log.ctl"), W_OK) == 0 ? 2 : tail_process(dir, 12, 0));
-    }
+    CHECK_EQ(write(ready[1], &go, 1), 1);
     usleep(20000);
     append_to(w, 12, 900);
     wait_child(child);
+    close(ready[0]);
+    close(ready[1]);
     OK(om_log_close(w));
 }
